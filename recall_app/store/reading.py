@@ -1,0 +1,72 @@
+"""Bounded reading of one chat: one statement authorises and locates, further ones touch only the rows returned."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from recall_app.domain.consulting import Viewer
+from recall_app.domain.records import Message
+from recall_app.store.history import message_from_row
+
+# What the viewer may see of a chat, as an end in *the* order: all of it, but of its own chat only what stands before
+# the answer that is being written. A compaction summary made during the turn is dated earlier and so included.
+_BEFORE_END = """
+    (m.created_at, m.id) < (
+        coalesce((SELECT w.created_at FROM messages w WHERE w.id = :writing AND w.chat_id = c.id), 9223372036854775807),
+        coalesce((SELECT w.id FROM messages w WHERE w.id = :writing AND w.chat_id = c.id), 9223372036854775807)
+    )
+"""
+_MAY_READ = "c.id = :chat AND c.app_id = :app AND c.deleted_at IS NULL AND (c.is_private = 0 OR c.id IS :current)"
+_TOTAL = f"(SELECT count(*) FROM messages m WHERE m.chat_id = c.id AND {_BEFORE_END})"
+
+_LOCATE_CHAT = f"SELECT c.id, c.title, c.created_at, {_TOTAL}, NULL FROM chats c WHERE {_MAY_READ}"
+_LOCATE_MESSAGE = f"""
+    SELECT c.id, c.title, c.created_at, {_TOTAL},
+           (SELECT count(*) FROM messages b WHERE b.chat_id = c.id AND (b.created_at, b.id) < (m.created_at, m.id))
+    FROM chats c JOIN messages m ON m.id = :target AND m.chat_id = c.id
+    WHERE {_MAY_READ} AND {_BEFORE_END}
+"""
+_ROWS = f"""
+    SELECT m.id FROM chats c JOIN messages m ON m.chat_id = c.id
+    WHERE {_MAY_READ} AND {_BEFORE_END} ORDER BY m.created_at, m.id LIMIT :limit OFFSET :offset
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A chat that the viewer may read. ``total`` counts the messages that it may see; ``position`` is the target's
+    place among them, from 0, or None without a target."""
+
+    chat_id: int
+    title: str | None
+    created_at: int
+    total: int
+    position: int | None
+
+
+def locate(connection: apsw.Connection, viewer: Viewer, chat_id: int, target: int | None = None) -> Located | None:
+    """The chat, with the target's position; None when it is missing, of another app, private to another chat, deleted,
+    or does not hold the target: all by this same path."""
+    names = _names(viewer, chat_id) | {"target": target}
+    row = connection.execute(_LOCATE_CHAT if target is None else _LOCATE_MESSAGE, names).fetchone()
+    return None if row is None else Located(*row)
+
+
+def page(connection: apsw.Connection, viewer: Viewer, chat_id: int, offset: int, limit: int) -> list[Message]:
+    """At most ``limit`` messages from position ``offset`` on, as far as the viewer may see the chat."""
+    ids = [id_ for (id_,) in connection.execute(_ROWS, _names(viewer, chat_id) | {"offset": offset, "limit": limit})]
+    rows = connection.execute(
+        """
+        SELECT m.id, m.chat_id, m.role, m.content, m.model, m.is_compaction_summary, m.branch, m.created_at,
+               m.source_key
+        FROM json_each(?) j CROSS JOIN messages m ON m.id = j.value ORDER BY m.created_at, m.id
+        """,
+        (json.dumps(ids),),
+    )
+    return [message_from_row(row) for row in rows]
+
+
+def _names(viewer: Viewer, chat_id: int) -> dict[str, Any]:
+    return {"chat": chat_id, "app": viewer.app_id, "current": viewer.chat_id, "writing": viewer.message_id}

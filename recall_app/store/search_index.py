@@ -1,0 +1,246 @@
+"""The derived index in our file: the queues of what is out of date, the documents, and how much is covered.
+
+Reading functions take any connection of ours, writing ones the connection inside a write transaction.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from recall_app.domain.records import Coverage, FailedMessage, Role
+
+
+@dataclass(frozen=True, slots=True)
+class DirtyMessage:
+    """A message whose document is out of date, as it stood when it was read; ``marks`` is the mark that was seen."""
+
+    message_id: int
+    marks: int
+    chat_id: int
+    app_id: int
+    title: str | None
+    role: Role
+    is_compaction_summary: bool
+    created_at: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The one row of ``chat_search_fts`` for a message, texts already prepared for the tokenizer."""
+
+    source: DirtyMessage
+    title: str
+    body: str
+    forms: str
+    truncated: bool
+
+
+def scope_token(app_id: int) -> str:
+    """The token of the ``scope`` column that confines MATCH to one app."""
+    return f"app{app_id}"
+
+
+def dirty_messages(connection: apsw.Connection, *, settled_before: int) -> Generator[DirtyMessage]:
+    """What is to be indexed, by id, read one at a time; ``settled_before`` (ms) leaves out what was just touched."""
+    rows = connection.execute(
+        """
+        SELECT d.message_id, d.marks, m.chat_id, c.app_id, c.title, m.role, m.is_compaction_summary, m.created_at,
+               m.content
+        FROM chat_search_dirty_messages d JOIN messages m ON m.id = d.message_id JOIN chats c ON c.id = m.chat_id
+        WHERE d.marked_at <= ? ORDER BY d.message_id
+        """,
+        (settled_before,),
+    )
+    for id_, marks, chat_id, app_id, title, role, is_summary, created_at, content in rows:
+        yield DirtyMessage(id_, marks, chat_id, app_id, title, role, bool(is_summary), created_at, content)
+
+
+def take_mark(connection: apsw.Connection, message: DirtyMessage) -> bool:
+    """Clear the mark that was seen; False when the message was marked anew, or gone, or done by someone else."""
+    connection.execute(
+        "DELETE FROM chat_search_dirty_messages WHERE message_id = ? AND marks = ?", (message.message_id, message.marks)
+    )
+    return connection.changes() == 1
+
+
+def replace_document(connection: apsw.Connection, document: Document) -> None:
+    """Write the document in place of the message's old one."""
+    source = document.source
+    delete_document(connection, source.message_id)
+    connection.execute(
+        """
+        INSERT INTO chat_search_fts (rowid, title, body, forms, scope, app_id, chat_id, message_id, role,
+                                     message_created_at, is_compaction_summary, projection_truncated)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            source.message_id,
+            document.title,
+            document.body,
+            document.forms,
+            scope_token(source.app_id),
+            source.app_id,
+            source.chat_id,
+            source.message_id,
+            source.role,
+            source.created_at,
+            int(source.is_compaction_summary),
+            int(document.truncated),
+        ),
+    )
+    connection.execute("DELETE FROM chat_search_failures WHERE message_id = ?", (source.message_id,))
+
+
+def delete_document(connection: apsw.Connection, message_id: int) -> None:
+    connection.execute("DELETE FROM chat_search_fts WHERE rowid = ?", (message_id,))
+
+
+def record_failure(connection: apsw.Connection, message_id: int, error_class: str, failed_at: int) -> None:
+    """A message that can't be projected leaves the queue and is listed; its old document goes."""
+    delete_document(connection, message_id)
+    connection.execute(
+        "INSERT INTO chat_search_failures (message_id, error_class, failed_at) VALUES (?, ?, ?) "
+        "ON CONFLICT (message_id) DO UPDATE SET error_class = excluded.error_class, failed_at = excluded.failed_at",
+        (message_id, error_class, failed_at),
+    )
+
+
+def next_generation(connection: apsw.Connection) -> None:
+    """Say that documents changed."""
+    connection.execute("UPDATE chat_search_meta SET value = value + 1 WHERE key = 'generation'")
+
+
+def meta(connection: apsw.Connection, key: str) -> int:
+    """``generation`` or ``projection_version``."""
+    value = connection.execute("SELECT value FROM chat_search_meta WHERE key = ?", (key,)).get
+    return int(value)
+
+
+def set_projection_version(connection: apsw.Connection, version: int) -> None:
+    connection.execute("UPDATE chat_search_meta SET value = ? WHERE key = 'projection_version'", (version,))
+
+
+def mark_all(connection: apsw.Connection) -> None:
+    """Mark everything, by chat: a few rows now, spread over the messages by ``expand_dirty_chats``."""
+    connection.execute(
+        "INSERT INTO chat_search_dirty_chats (chat_id) SELECT id FROM chats WHERE true "
+        "ON CONFLICT (chat_id) DO UPDATE SET expanded_to = 0"
+    )
+    connection.execute("DELETE FROM chat_search_failures")
+
+
+def expand_dirty_chats(connection: apsw.Connection, limit: int) -> int:
+    """Turn the mark of one chat into marks of at most ``limit`` of its messages; returns how many it marked."""
+    row = connection.execute("SELECT chat_id, expanded_to FROM chat_search_dirty_chats LIMIT 1").fetchone()
+    if row is None:
+        return 0
+    chat_id, expanded_to = row
+    ids = [
+        each
+        for (each,) in connection.execute(
+            "SELECT id FROM messages INDEXED BY messages_in_order WHERE chat_id = ? AND id > ? ORDER BY id LIMIT ?",
+            (chat_id, expanded_to, limit),
+        )
+    ]
+    connection.executemany(
+        "INSERT INTO chat_search_dirty_messages (message_id, chat_id) VALUES (?, ?) "
+        "ON CONFLICT (message_id) DO UPDATE SET marks = marks + 1",
+        [(message_id, chat_id) for message_id in ids],
+    )
+    if len(ids) < limit:
+        connection.execute("DELETE FROM chat_search_dirty_chats WHERE chat_id = ?", (chat_id,))
+    else:
+        connection.execute("UPDATE chat_search_dirty_chats SET expanded_to = ? WHERE chat_id = ?", (ids[-1], chat_id))
+    return len(ids)
+
+
+def has_dirty_chats(connection: apsw.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM chat_search_dirty_chats LIMIT 1").fetchone() is not None
+
+
+def unmarked_without_document(connection: apsw.Connection) -> list[int]:
+    """Messages that have no document although nothing says that one is due: what a repair must mark."""
+    rows = connection.execute(
+        """
+        SELECT id FROM messages m
+        WHERE NOT EXISTS (SELECT 1 FROM chat_search_fts_docsize d WHERE d.id = m.id)
+          AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages q WHERE q.message_id = m.id)
+          AND NOT EXISTS (SELECT 1 FROM chat_search_failures f WHERE f.message_id = m.id)
+          AND m.chat_id NOT IN (SELECT chat_id FROM chat_search_dirty_chats)
+        """
+    )
+    return [id_ for (id_,) in rows]
+
+
+def documents_without_message(connection: apsw.Connection) -> list[int]:
+    """Documents that no message stands behind: what a repair must delete."""
+    rows = connection.execute(
+        "SELECT id FROM chat_search_fts_docsize d WHERE NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = d.id)"
+    )
+    return [id_ for (id_,) in rows]
+
+
+def mark_messages(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
+    connection.executemany(
+        "INSERT INTO chat_search_dirty_messages (message_id, chat_id) SELECT id, chat_id FROM messages WHERE id = ? "
+        "ON CONFLICT (message_id) DO UPDATE SET marks = marks + 1",
+        [(message_id,) for message_id in message_ids],
+    )
+
+
+_PENDING = """
+    SELECT (SELECT count(*) FROM chat_search_dirty_messages d
+            JOIN chats c ON c.id = coalesce(d.chat_id, (SELECT m.chat_id FROM messages m WHERE m.id = d.message_id))
+            WHERE {chats})
+         + (SELECT count(*) FROM chat_search_dirty_chats q JOIN chats c ON c.id = q.chat_id
+            JOIN messages m ON m.chat_id = c.id
+            WHERE {chats} AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages d WHERE d.message_id = m.id))
+"""
+
+
+def pending(connection: apsw.Connection, app_id: int | None = None) -> int:
+    """Distinct messages, of one app or of all, that are dirty themselves or belong to a dirty chat."""
+    count = connection.execute(_PENDING.format(chats="(?1 IS NULL OR c.app_id = ?1)"), (app_id,)).get
+    return int(count)
+
+
+def pending_by_app(connection: apsw.Connection) -> dict[int, int]:
+    """``pending`` of every app that has any."""
+    app_ids: list[int] = [app_id for (app_id,) in list(connection.execute("SELECT id FROM apps ORDER BY id"))]
+    counts = {app_id: pending(connection, app_id) for app_id in app_ids}
+    return {app_id: count for app_id, count in counts.items() if count}
+
+
+def pending_for_agent(connection: apsw.Connection, app_id: int, current_chat_id: int | None) -> int:
+    """``pending`` of the chats that a tool call from ``current_chat_id`` searches."""
+    visible = "c.app_id = ?1 AND c.id IS NOT ?2 AND c.is_private = 0 AND c.deleted_at IS NULL"
+    count = connection.execute(_PENDING.format(chats=visible), (app_id, current_chat_id)).get
+    return int(count)
+
+
+def coverage(connection: apsw.Connection, app_id: int | None = None) -> Coverage:
+    """Coverage of one app, or of everything."""
+    total, failed = connection.execute(
+        """
+        SELECT (SELECT count(*) FROM messages m JOIN chats c ON c.id = m.chat_id WHERE ?1 IS NULL OR c.app_id = ?1),
+               (SELECT count(*) FROM chat_search_failures f JOIN messages m ON m.id = f.message_id
+                JOIN chats c ON c.id = m.chat_id WHERE ?1 IS NULL OR c.app_id = ?1)
+        """,
+        (app_id,),
+    ).get
+    return Coverage(app_id, total, pending(connection, app_id), failed)
+
+
+def failed_messages(connection: apsw.Connection, app_id: int | None = None) -> Sequence[FailedMessage]:
+    """The messages that could not be projected, the latest first."""
+    rows = connection.execute(
+        """
+        SELECT f.message_id, m.chat_id, f.error_class, f.failed_at FROM chat_search_failures f
+        JOIN messages m ON m.id = f.message_id JOIN chats c ON c.id = m.chat_id
+        WHERE ?1 IS NULL OR c.app_id = ?1 ORDER BY f.failed_at DESC, f.message_id
+        """,
+        (app_id,),
+    )
+    return [FailedMessage(*row) for row in rows]

@@ -1,0 +1,195 @@
+"""The MATCH queries on ``chat_search_fts``: counting, candidates with their term counts, texts and highlights.
+
+MATCH expressions come from ``retrieval``; the boundary is here: every query that serves an agent joins ``chats`` on
+the app, and leaves out private, deleted and the current chats (contracts §4).
+"""
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from recall_app.domain.records import Role
+from recall_app.store.history import Row
+from recall_app.store.search_index import scope_token
+
+MARK_OPEN = "\x02"
+MARK_CLOSE = "\x03"
+"""Around a match in ``highlights``; no indexed text holds these characters, since projections drop controls."""
+
+_TITLE = 0
+_LAST_TEXT_COLUMN = 2
+_SIZE = struct.Struct("<I")
+_MOST = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A message that matches. ``counts`` holds, for each phrase of the expression, how often it stands in the title
+    and in body and forms (at most 255 each); ``size`` is the document's length in tokens."""
+
+    message_id: int
+    chat_id: int
+    created_at: int
+    is_compaction_summary: bool
+    size: int
+    counts: Sequence[tuple[int, int]]
+
+
+def register(connection: apsw.Connection) -> None:
+    """Make ``phrase_counts`` known to a connection that will ask for candidates."""
+    connection.register_fts5_function("phrase_counts", _phrase_counts)
+
+
+def _phrase_counts(api: apsw.FTS5ExtensionApi, /, *_: Any) -> bytes:
+    """Size and counts of every phrase but the first, which is the scope token."""
+    phrases = api.phrase_count
+    counts = bytearray(2 * (phrases - 1))
+    for phrase in range(1, phrases):
+        for column in api.phrase_columns(phrase):
+            if column <= _LAST_TEXT_COLUMN:
+                at = 2 * (phrase - 1) + (column != _TITLE)
+                counts[at] = min(_MOST, counts[at] + len(api.phrase_column_offsets(phrase, column)))
+    return _SIZE.pack(api.column_size(-1)) + bytes(counts)
+
+
+def scoped(app_id: int, expression: str) -> str:
+    """``expression`` confined to one app inside the index; the join in SQL stays the authority."""
+    return f'scope : "{scope_token(app_id)}" AND {expression}'
+
+
+def count_documents(connection: apsw.Connection, match: str) -> int:
+    """How many documents match."""
+    count = connection.execute("SELECT count(*) FROM chat_search_fts WHERE chat_search_fts MATCH ?", (match,)).get
+    return int(count)
+
+
+_CANDIDATES = """
+    SELECT chat_search_fts.rowid, m.chat_id, m.created_at, m.is_compaction_summary, phrase_counts(chat_search_fts)
+    FROM chat_search_fts CROSS JOIN messages m ON m.id = chat_search_fts.rowid CROSS JOIN chats c ON c.id = m.chat_id
+    WHERE chat_search_fts MATCH ?1 AND c.app_id = ?2 AND c.is_private = 0 AND c.deleted_at IS NULL AND c.id IS NOT ?3
+"""
+
+
+def candidates(
+    connection: apsw.Connection, match: str, app_id: int, current_chat_id: int | None, *, best_first: bool
+) -> Iterator[Candidate]:
+    """The messages that an agent of this app may find, one at a time; ``match`` must be ``scoped``.
+
+    ``best_first`` orders by ``bm25()``, whose statistics are those of the whole table: good for cutting, not for
+    the final order.
+    """
+    order = "ORDER BY chat_search_fts.rank" if best_first else ""
+    for message_id, chat_id, created_at, is_summary, packed in connection.execute(
+        _CANDIDATES + order, (match, app_id, current_chat_id)
+    ):
+        pairs = packed[_SIZE.size :]
+        yield Candidate(
+            message_id,
+            chat_id,
+            created_at,
+            bool(is_summary),
+            _SIZE.unpack_from(packed)[0],
+            list(zip(pairs[::2], pairs[1::2], strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedText:
+    """Title, body and forms of one document as they are indexed (with word breaks), and what a result says of it."""
+
+    message_id: int
+    chat_id: int
+    role: Role
+    created_at: int
+    title: str
+    body: str
+    forms: str
+    truncated: bool
+    is_compaction_summary: bool
+
+
+def indexed_texts(connection: apsw.Connection, message_ids: Sequence[int]) -> dict[int, IndexedText]:
+    """The documents of these messages, by message id."""
+    rows = connection.execute(
+        """
+        SELECT f.rowid, m.chat_id, m.role, m.created_at, f.title, f.body, f.forms, f.projection_truncated,
+               m.is_compaction_summary
+        FROM json_each(?) j CROSS JOIN chat_search_fts f ON f.rowid = j.value CROSS JOIN messages m ON m.id = j.value
+        """,
+        (json.dumps(message_ids),),
+    )
+    return {row[0]: _indexed_text(row) for row in rows}
+
+
+def _indexed_text(row: Row) -> IndexedText:
+    fields = list(row)
+    fields[7:] = map(bool, row[7:])
+    return IndexedText(*fields)
+
+
+def highlights(connection: apsw.Connection, match: str, message_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """``(title, body)`` of these messages with MARK_OPEN and MARK_CLOSE around what ``match`` matches."""
+    rows = connection.execute(
+        f"""
+        SELECT rowid, highlight(chat_search_fts, 0, '{MARK_OPEN}', '{MARK_CLOSE}'),
+               highlight(chat_search_fts, 1, '{MARK_OPEN}', '{MARK_CLOSE}')
+        FROM chat_search_fts WHERE chat_search_fts MATCH ? AND rowid IN (SELECT value FROM json_each(?))
+        """,
+        (match, json.dumps(message_ids)),
+    )
+    return {message_id: (title, body) for message_id, title, body in rows}
+
+
+def neighbours(
+    connection: apsw.Connection, chat_id: int, created_at: int, message_id: int, reach: int
+) -> tuple[list[int], list[int]]:
+    """Ids of up to ``reach`` messages before (nearest first) and after this one in its chat."""
+    before = connection.execute(
+        "SELECT id FROM messages WHERE chat_id = ?1 AND (created_at, id) < (?2, ?3) "
+        "ORDER BY created_at DESC, id DESC LIMIT ?4",
+        (chat_id, created_at, message_id, reach),
+    )
+    after = connection.execute(
+        "SELECT id FROM messages WHERE chat_id = ?1 AND (created_at, id) > (?2, ?3) ORDER BY created_at, id LIMIT ?4",
+        (chat_id, created_at, message_id, reach),
+    )
+    return [id_ for (id_,) in before], [id_ for (id_,) in after]
+
+
+def first_with_text(connection: apsw.Connection, chat_id: int) -> int | None:
+    """The first message of a chat whose document has a body; looks at the first 50."""
+    row = connection.execute(
+        """
+        SELECT m.id FROM (SELECT id FROM messages WHERE chat_id = ? ORDER BY created_at, id LIMIT 50) m
+        CROSS JOIN chat_search_fts f ON f.rowid = m.id WHERE f.body <> '' LIMIT 1
+        """,
+        (chat_id,),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+@dataclass(frozen=True, slots=True)
+class ChatHead:
+    """What a result says of a chat."""
+
+    chat_id: int
+    app_id: int
+    title: str | None
+    source: str | None
+    last_message_at: int
+
+
+def chat_heads(connection: apsw.Connection, chat_ids: Sequence[int]) -> dict[int, ChatHead]:
+    rows = connection.execute(
+        """
+        SELECT c.id, c.app_id, c.title, c.source,
+               coalesce((SELECT max(m.created_at) FROM messages m WHERE m.chat_id = c.id), c.created_at)
+        FROM json_each(?) j CROSS JOIN chats c ON c.id = j.value
+        """,
+        (json.dumps(chat_ids),),
+    )
+    return {row[0]: ChatHead(*row) for row in rows}

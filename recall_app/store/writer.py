@@ -1,0 +1,44 @@
+"""The one way to write: a command runs inside one IMMEDIATE transaction of the process's only write connection."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import apsw
+
+from recall_app.store.connection import translate_errors, write_transaction
+
+T = TypeVar("T")
+
+WriteCommand = Callable[[apsw.Connection], T]
+
+
+class Writer(Protocol):
+    """Passed to whoever writes. The window's runs on the indexer thread; the command line's is ``InlineWriter``."""
+
+    def run(self, command: WriteCommand[T]) -> T:
+        """Run ``command`` in one transaction and return its result once it is committed.
+
+        Raises:
+            RecallError: the file can't be written (full, locked, damaged); nothing of the command is kept.
+        """
+        ...
+
+    def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file and empty it, so that what was deleted is in neither."""
+        ...
+
+
+class InlineWriter:
+    """Writes at once, on the connection and thread that it was made with."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+
+    def run(self, command: WriteCommand[T]) -> T:
+        with translate_errors(self.connection.filename):
+            with write_transaction(self.connection):
+                return command(self.connection)
+
+    def checkpoint(self) -> None:
+        with translate_errors(self.connection.filename):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
