@@ -14,8 +14,8 @@ from recall_app.domain.word_breaks import QueryWord, query_words
 from recall_app.retrieval.terms import Term
 
 _PART = re.compile(
-    r"""(?P<minus>-)?(?:(?P<name>app|role|source|after|before|in):)?
-        (?:"(?P<phrase>[^"]*)(?P<closed>"?)|(?P<plain>\S+))|(?P<empty>(?:app|role|source|after|before|in):)(?=\s|$)""",
+    r"""(?P<unfinished>(?:app|role|source|after|before|in):"?)(?=\s|$)
+    |(?P<minus>-)?(?:(?P<name>app|role|source|after|before|in):)?(?:"(?P<phrase>[^"]*)"?|(?P<plain>\S+))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")
@@ -47,7 +47,7 @@ def parse_query(text: str, given: Filters, app_named: Callable[[str], int]) -> P
     text = normalise(text)
     for match in _PART.finditer(text):
         name, value = (match["name"] or "").lower(), match["phrase"] if match["phrase"] is not None else match["plain"]
-        if match["empty"] or value is None:
+        if match["unfinished"] or value is None:
             continue
         if name and not match["minus"] and (filtered := _filtered(filters, name, value, app_named)) is not None:
             filters = filtered

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recall_app.domain.consulting import EXCERPT_CHARACTERS
 from recall_app.domain.errors import InvalidInputError
@@ -66,7 +66,8 @@ class HistorySearch:
         entries = self._entries(query, asked)
         is_partial = False
         if not entries and len(query.wanted) > 1:
-            asked = self._asked(query, any_of)
+            # A word being typed would have to be confirmed in each message, which may hold the others only.
+            asked = self._asked(replace(query, is_typing=False), any_of)
             entries = self._entries(query, asked)
             is_partial = bool(entries)
         page, cursor = _page(entries, request)

@@ -5,8 +5,8 @@ a about above after again all also am an and any are as at be because been befor
 could d did do does doing down during each few for from further get got had has have having he her here hers him his how
 i if in into is it its itself just ll m may me might more most my myself no nor not of off on once only or other our
 ours out over own re s same shall she should so some such t than that the their theirs them then there these they this
-those through to too under until up upon us ve very was we were what when where whether which while who whom whose why will
-with would you your yours
+those through to too under until up upon us ve very was we were what when where whether which while who whom whose why
+will with would you your yours
 """
 _GERMAN = """
 aber als am an auch auf aus bei bin bis da das dass dem den der des die doch du ein eine einem einen einer eines er es
