@@ -27,9 +27,19 @@ from recall_app.retrieval.read_chat import read_chat
 from recall_app.retrieval.search_chats import ChatSearch
 from recall_app.retrieval.search_history import HistorySearch
 from recall_app.retrieval.statistics import AppStatistics
-from recall_app.store import forgetting, history, ledger, person_queries, reading, search_index, search_queries
+from recall_app.store import (
+    forgetting,
+    history,
+    ledger,
+    maintenance,
+    person_queries,
+    reading,
+    search_index,
+    search_queries,
+)
 from recall_app.store.connection import Connection, open_reader, open_writer, read_snapshot, translate_errors
 from recall_app.store.history import NewMessage
+from recall_app.store.maintenance import Health
 from recall_app.store.writer import InlineWriter, Writer
 
 INDEX_WAIT_SECONDS = 1.0
@@ -261,6 +271,21 @@ class RecallService:
         """The messages that could not be indexed."""
         with self._reading() as connection:
             return search_index.failed_messages(connection, app_id)
+
+    # --- the file -------------------------------------------------------------------------------------------------
+
+    def backup(self, target: Path) -> int:
+        """Write a consistent copy of the store; returns its size in bytes.
+
+        Raises:
+            RecallError: the target exists already or can't be written.
+        """
+        return maintenance.backup(self._path, target)
+
+    def examine(self) -> Health:
+        """Check the whole file: versions, FTS5, integrity."""
+        with self._reading() as connection:
+            return maintenance.examine(connection, self._path)
 
     # --- the ledger -----------------------------------------------------------------------------------------------
 

@@ -49,6 +49,7 @@ def _known_error(error: apsw.Error, path: Path | str) -> RecallError | None:
         (apsw.PermissionsError, ErrorKind.STORE, "{} can't be opened: check the rights of the file and its folder."),
         (apsw.CantOpenError, ErrorKind.STORE, "{} can't be opened: check that it exists and the rights of its folder."),
         (apsw.IOError, ErrorKind.STORE, "Reading or writing {} failed: check the disk and the rights of its folder."),
+        (apsw.ConstraintError, ErrorKind.NOT_FOUND, "What this belongs to is not there any more; {} was not changed."),
         (apsw.InterruptError, ErrorKind.CANCELLED, "Stopped."),
     )
     for kind_of_error, kind, line in cases:
