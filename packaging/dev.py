@@ -34,14 +34,13 @@ LOCK = ROOT / "packaging" / "requirements.lock"
 PROJECT = ROOT / "pyproject.toml"
 STAMP = VENV / "recall-stamp.json"
 GUARD = ROOT / ".venv.lock"
-BENCHMARKS = ROOT / "tests" / "benchmarks"
 STOPPED = 130
 
 USAGE = """\
 python3 packaging/dev.py run [ARGS]            run Recall; ARGS go to the recall command
 python3 packaging/dev.py test [--all] [ARGS]   run the tests (--all: with full counts); ARGS go to pytest
 python3 packaging/dev.py lint                  ruff, mypy and the import contracts
-python3 packaging/dev.py bench [NAME]          print the benchmark tables, all or one"""
+python3 packaging/dev.py bench [ARGS]          print the benchmark tables, all or one"""
 
 # Variables that would let the person's own Recall, keys or Python leak into a test run.
 PERSONAL_PREFIXES = ("RECALL_", "ANTHROPIC_", "OPENAI_", "GOOGLE_", "GEMINI_", "OLLAMA_", "XDG_", "QT_")
@@ -126,15 +125,8 @@ def lint(arguments: list[str]) -> int:
 
 def bench(arguments: list[str]) -> int:
     ensure_environment()
-    known = {path.stem.removeprefix("bench_"): path for path in sorted(BENCHMARKS.glob("bench_*.py"))}
-    if len(arguments) > 1 or not known.keys() >= set(arguments):
-        raise DevError(f"bench takes one of these names, or none for all: {', '.join(known) or '(there are none)'}.")
-    worst = 0
-    for name in arguments or known:
-        module = f"tests.benchmarks.{known[name].stem}"
-        command = [str(PYTHON), "-m", module]
-        worst = max(worst, subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode)
-    return worst
+    os.chdir(ROOT)
+    return hand_over(["-m", "tests.benchmarks", *arguments], environment())
 
 
 def environment() -> dict[str, str]:

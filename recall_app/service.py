@@ -37,7 +37,14 @@ from recall_app.store import (
     search_index,
     search_queries,
 )
-from recall_app.store.connection import Connection, open_reader, open_writer, read_snapshot, translate_errors
+from recall_app.store.connection import (
+    Connection,
+    close_writer,
+    open_reader,
+    open_writer,
+    read_snapshot,
+    translate_errors,
+)
 from recall_app.store.history import NewMessage
 from recall_app.store.maintenance import Health
 from recall_app.store.writer import InlineWriter, Writer
@@ -246,7 +253,8 @@ class RecallService:
 
     def purge_deleted(self, *, at_exit: bool = False) -> int:
         """Delete for good what was deleted more than ten seconds ago, at exit or start all; returns how many chats."""
-        purged = self._writer.run(lambda connection: forgetting.due(connection, everything=at_exit))
+        with self._reading() as connection:
+            purged = forgetting.due(connection, everything=at_exit)
         for chat_id in purged:
             self._purge(chat_id)
         if purged:
@@ -351,10 +359,8 @@ def open_store(path: Path) -> Iterator[LocalStore]:
         store.service.purge_deleted(at_exit=True)
         try:
             yield store
+            store.service.purge_deleted(at_exit=True)
         finally:
             store.service.release_thread()
-            store.service.purge_deleted(at_exit=True)
     finally:
-        with translate_errors(path):
-            connection.execute("PRAGMA optimize")
-        connection.close()
+        close_writer(connection)

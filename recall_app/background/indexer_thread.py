@@ -18,7 +18,7 @@ from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 from recall_app.domain.errors import CancelledError, RecallError
 from recall_app.indexing.indexer import SETTLE_MS, ChatSearchIndexer
 from recall_app.store import search_index
-from recall_app.store.connection import Connection, open_writer, translate_errors
+from recall_app.store.connection import Connection, close_writer, open_writer
 from recall_app.store.writer import InlineWriter, WriteCommand
 
 T = TypeVar("T")
@@ -204,9 +204,7 @@ class _Worker(QObject):
         self._poll.stop()
         self._soon.stop()
         self._run_commands()
-        with translate_errors(self._path):
-            self._connection.execute("PRAGMA optimize")
-        self._connection.close()
+        close_writer(self._connection)
         self._connection = None
 
 
