@@ -36,6 +36,7 @@ class SampleReader:
 
     kind: ClassVar[str] = "sample"
     label: ClassVar[str] = "Sample workspace"
+    counts_ids: ClassVar[bool] = False
 
     def detect(self, path: Path) -> bool:
         """Whether ``path`` is a folder with at least one app folder in it."""

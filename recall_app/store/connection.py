@@ -7,7 +7,7 @@ that a door that must not write cannot.
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -98,6 +98,10 @@ def open_writer(path: Path) -> apsw.Connection:
     try:
         with translate_errors(path):
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            # Closing must not fold a log into a file that turns out to be none of ours.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            migrations.refuse_foreign(connection, path)
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA secure_delete = ON")
@@ -109,6 +113,14 @@ def open_writer(path: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def close_writer(connection: apsw.Connection) -> None:
+    """Close with SQLite's own housekeeping, if nobody else is writing just then."""
+    with suppress(apsw.BusyError):
+        connection.set_busy_timeout(0)
+        connection.execute("PRAGMA optimize")
+    connection.close()
 
 
 def open_reader(path: Path) -> apsw.Connection:
@@ -129,7 +141,8 @@ def open_reader(path: Path) -> apsw.Connection:
             connection.execute("PRAGMA cache_size = -65536")
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute("PRAGMA mmap_size = 1073741824")
-            migrations.refuse_newer(connection, path)
+            migrations.refuse_foreign(connection, path)
+            migrations.refuse_older(connection, path)
     except BaseException:
         connection.close()
         raise
@@ -156,7 +169,8 @@ def read_snapshot(connection: apsw.Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute("ROLLBACK" if connection.in_transaction else "SELECT 1")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _make_private(path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import apsw
 
+from recall_app.domain.errors import NotFoundError
 from recall_app.domain.records import Consultation, ConsultedMessage, NewConsultation
 from recall_app.store.history import Row
 
@@ -12,36 +13,51 @@ _COLUMNS = (
     "result_count, bytes, truncated, duration_ms, outcome"
 )
 _NAMES = _COLUMNS.split(", ")
+_IS_SHOWN = "NOT EXISTS (SELECT 1 FROM chats c WHERE c.id = k.chat_id AND c.deleted_at IS NOT NULL)"
 _ALL = -1
 
 
 def record(connection: apsw.Connection, entry: NewConsultation) -> int:
-    """Add a consultation with its messages; returns its id."""
-    connection.execute(
-        f"INSERT INTO consultations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            entry.at,
-            entry.app_id,
-            entry.chat_id,
-            entry.message_id,
-            entry.tool,
-            entry.arguments_json,
-            entry.decision,
-            entry.provider,
-            entry.model,
-            int(entry.is_local),
-            entry.index_status,
-            entry.result_count,
-            entry.bytes,
-            int(entry.truncated),
-            entry.duration_ms,
-            entry.outcome,
-        ),
-    )
+    """Add a consultation with its messages; returns its id.
+
+    What was taken from a chat that has been deleted for good meanwhile is kept without its excerpt.
+
+    Raises:
+        NotFoundError: the asking app, chat or message is gone.
+    """
+    try:
+        connection.execute(
+            f"INSERT INTO consultations ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                entry.at,
+                entry.app_id,
+                entry.chat_id,
+                entry.message_id,
+                entry.tool,
+                entry.arguments_json,
+                entry.decision,
+                entry.provider,
+                entry.model,
+                int(entry.is_local),
+                entry.index_status,
+                entry.result_count,
+                entry.bytes,
+                int(entry.truncated),
+                entry.duration_ms,
+                entry.outcome,
+            ),
+        )
+    except apsw.ConstraintError as error:
+        raise NotFoundError from error
     consultation_id = connection.last_insert_rowid()
     connection.executemany(
-        "INSERT INTO consulted_messages (consultation_id, chat_id, message_id, excerpt) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT DO NOTHING",
+        """
+        INSERT INTO consulted_messages (consultation_id, chat_id, message_id, excerpt)
+        VALUES (?1, ?2, ?3, CASE WHEN EXISTS (
+            SELECT 1 FROM messages m JOIN chats c ON c.id = m.chat_id WHERE m.id = ?3 AND c.deleted_at IS NOT 0
+        ) THEN ?4 END)
+        ON CONFLICT DO NOTHING
+        """,
         [(consultation_id, each.chat_id, each.message_id, each.excerpt) for each in entry.messages],
     )
     return consultation_id
@@ -55,7 +71,7 @@ def consultations(
         f"""
         SELECT id, {_COLUMNS} FROM consultations k
         WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR chat_id = ?2)
-          AND NOT EXISTS (SELECT 1 FROM chats c WHERE c.id = k.chat_id AND c.deleted_at IS NOT NULL)
+          AND {_IS_SHOWN}
         ORDER BY id DESC LIMIT ?3
         """,
         (app_id, chat_id, limit),
@@ -64,11 +80,12 @@ def consultations(
 
 
 def consultations_of_message(connection: apsw.Connection, message_id: int) -> list[Consultation]:
-    """Every consultation that gave this message's text away, the newest first."""
+    """Every consultation that gave this message's text away, the newest first; those of a deleted chat are hidden."""
     rows = connection.execute(
         f"""
-        SELECT id, {_COLUMNS} FROM consultations
-        WHERE id IN (SELECT consultation_id FROM consulted_messages WHERE message_id = ?) ORDER BY id DESC
+        SELECT id, {_COLUMNS} FROM consultations k
+        WHERE id IN (SELECT consultation_id FROM consulted_messages WHERE message_id = ?) AND {_IS_SHOWN}
+        ORDER BY id DESC
         """,
         (message_id,),
     )
@@ -104,7 +121,7 @@ def _consultation(connection: apsw.Connection, row: Row) -> Consultation:
 
 
 def _messages(connection: apsw.Connection, consultation_id: int) -> Iterator[ConsultedMessage]:
-    """In the order of the ledger row's sources; those of a chat that is deleted but can still be undone are hidden."""
+    """By message id; the excerpts of a chat that is deleted but can still be brought back are hidden."""
     for row in connection.execute(
         """
         SELECT k.chat_id, k.message_id, CASE WHEN c.deleted_at IS NULL THEN k.excerpt END

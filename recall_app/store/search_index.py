@@ -3,6 +3,8 @@
 Reading functions take any connection of ours, writing ones the connection inside a write transaction.
 """
 
+import json
+import time
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,20 +12,27 @@ import apsw
 
 from recall_app.domain.records import Coverage, FailedMessage, Role
 
+_MERGE_PAGES = 64
+_NO_MERGE = 2
+"""A merge command that changes fewer rows than this found nothing left to merge (SQLite's documentation of FTS5)."""
+
 
 @dataclass(frozen=True, slots=True)
 class DirtyMessage:
-    """A message whose document is out of date, as it stood when it was read; ``marks`` is the mark that was seen."""
+    """A message whose document is out of date, as it stood when it was read; ``mark`` is the mark that was seen.
+
+    Title and content are the bytes of the file: UTF-8, unless another program wrote something else there.
+    """
 
     message_id: int
-    marks: int
+    mark: int
     chat_id: int
     app_id: int
-    title: str | None
+    title: bytes | None
     role: Role
     is_compaction_summary: bool
     created_at: int
-    content: str
+    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +51,32 @@ def scope_token(app_id: int) -> str:
     return f"app{app_id}"
 
 
-def dirty_messages(connection: apsw.Connection, *, settled_before: int) -> Generator[DirtyMessage]:
-    """What is to be indexed, by id, read one at a time; ``settled_before`` (ms) leaves out what was just touched."""
+def dirty_messages(connection: apsw.Connection, *, unsettled: tuple[int, int] | None = None) -> Generator[DirtyMessage]:
+    """What is to be indexed, by id, read one at a time; leaves out what was marked within ``unsettled`` (ms)."""
+    first, last = unsettled or (1, 0)
     rows = connection.execute(
         """
-        SELECT d.message_id, d.marks, m.chat_id, c.app_id, c.title, m.role, m.is_compaction_summary, m.created_at,
-               m.content
+        SELECT d.message_id, d.mark, m.chat_id, c.app_id, CAST(c.title AS BLOB), m.role, m.is_compaction_summary,
+               m.created_at, CAST(m.content AS BLOB)
         FROM chat_search_dirty_messages d JOIN messages m ON m.id = d.message_id JOIN chats c ON c.id = m.chat_id
-        WHERE d.marked_at <= ? ORDER BY d.message_id
+        WHERE d.marked_at NOT BETWEEN ? AND ? ORDER BY d.message_id
         """,
-        (settled_before,),
+        (first, last),
     )
-    for id_, marks, chat_id, app_id, title, role, is_summary, created_at, content in rows:
-        yield DirtyMessage(id_, marks, chat_id, app_id, title, role, bool(is_summary), created_at, content)
+    for id_, mark, chat_id, app_id, title, role, is_summary, created_at, content in rows:
+        yield DirtyMessage(id_, mark, chat_id, app_id, title, role, bool(is_summary), created_at, content)
+
+
+def has_many_dirty_messages(connection: apsw.Connection, many: int) -> bool:
+    """Whether at least ``many`` messages are queued."""
+    row = connection.execute("SELECT 1 FROM chat_search_dirty_messages LIMIT 1 OFFSET ?", (many - 1,)).fetchone()
+    return row is not None
 
 
 def take_mark(connection: apsw.Connection, message: DirtyMessage) -> bool:
     """Clear the mark that was seen; False when the message was marked anew, or gone, or done by someone else."""
     connection.execute(
-        "DELETE FROM chat_search_dirty_messages WHERE message_id = ? AND marks = ?", (message.message_id, message.marks)
+        "DELETE FROM chat_search_dirty_messages WHERE message_id = ? AND mark = ?", (message.message_id, message.mark)
     )
     return connection.changes() == 1
 
@@ -107,6 +123,47 @@ def record_failure(connection: apsw.Connection, message_id: int, error_class: st
     )
 
 
+def having_documents(connection: apsw.Connection, message_ids: Sequence[int]) -> set[int]:
+    """Those of the messages that have a document already."""
+    rows = connection.execute(
+        "SELECT id FROM chat_search_fts_docsize WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(message_ids),),
+    )
+    return {id_ for (id_,) in rows}
+
+
+# FTS5's secure-delete removes a document's words at once, but one by one: 20 µs each, 2 ms a message. Without it
+# FTS5 notes the deletion and drops the words when it merges: twenty times faster where much is replaced or deleted.
+# The two must not mix: what was only noted has to be merged away before anything is deleted securely again, else FTS5
+# loses count (3.54). Hence the setting itself, kept in the file, says whether words of old documents may linger.
+
+
+def is_secure(connection: apsw.Connection) -> bool:
+    """Whether deleted documents leave no word behind; False from ``defer_secure_delete`` to the end of the merging."""
+    value = connection.execute("SELECT v FROM chat_search_fts_config WHERE k = 'secure-delete'").get
+    return bool(value)
+
+
+def defer_secure_delete(connection: apsw.Connection) -> None:
+    """Delete documents the fast way until ``merge`` has seen to it that nothing of them is left."""
+    if is_secure(connection):
+        connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('secure-delete', 0)")
+
+
+def merge(connection: apsw.Connection, seconds: float) -> bool:
+    """Merge the index for about so long; True once nothing of deleted documents lingers (at once, if nothing did)."""
+    if is_secure(connection):
+        return True
+    stop_at = time.perf_counter() + seconds
+    while time.perf_counter() < stop_at:
+        before = connection.total_changes()
+        connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('merge', ?)", (-_MERGE_PAGES,))
+        if connection.total_changes() - before < _NO_MERGE:
+            connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('secure-delete', 1)")
+            return True
+    return False
+
+
 def next_generation(connection: apsw.Connection) -> None:
     """Say that documents changed."""
     connection.execute("UPDATE chat_search_meta SET value = value + 1 WHERE key = 'generation'")
@@ -132,11 +189,20 @@ def mark_all(connection: apsw.Connection) -> None:
 
 
 def expand_dirty_chats(connection: apsw.Connection, limit: int) -> int:
-    """Turn the mark of one chat into marks of at most ``limit`` of its messages; returns how many it marked."""
-    row = connection.execute("SELECT chat_id, expanded_to FROM chat_search_dirty_chats LIMIT 1").fetchone()
-    if row is None:
-        return 0
-    chat_id, expanded_to = row
+    """Turn the marks of chats into marks of at most ``limit`` of their messages.
+
+    Returns how many it marked: 0 only when no chat is marked any more.
+    """
+    marked = 0
+    while marked < limit:
+        row = connection.execute("SELECT chat_id, expanded_to FROM chat_search_dirty_chats LIMIT 1").fetchone()
+        if row is None:
+            break
+        marked += _expand_dirty_chat(connection, *row, limit - marked)
+    return marked
+
+
+def _expand_dirty_chat(connection: apsw.Connection, chat_id: int, expanded_to: int, limit: int) -> int:
     ids = [
         each
         for (each,) in connection.execute(
@@ -146,7 +212,7 @@ def expand_dirty_chats(connection: apsw.Connection, limit: int) -> int:
     ]
     connection.executemany(
         "INSERT INTO chat_search_dirty_messages (message_id, chat_id) VALUES (?, ?) "
-        "ON CONFLICT (message_id) DO UPDATE SET marks = marks + 1",
+        "ON CONFLICT (message_id) DO UPDATE SET mark = excluded.mark",
         [(message_id, chat_id) for message_id in ids],
     )
     if len(ids) < limit:
@@ -185,7 +251,7 @@ def documents_without_message(connection: apsw.Connection) -> list[int]:
 def mark_messages(connection: apsw.Connection, message_ids: Iterable[int]) -> None:
     connection.executemany(
         "INSERT INTO chat_search_dirty_messages (message_id, chat_id) SELECT id, chat_id FROM messages WHERE id = ? "
-        "ON CONFLICT (message_id) DO UPDATE SET marks = marks + 1",
+        "ON CONFLICT (message_id) DO UPDATE SET mark = excluded.mark",
         [(message_id,) for message_id in message_ids],
     )
 
@@ -196,7 +262,7 @@ _PENDING = """
             WHERE {chats})
          + (SELECT count(*) FROM chat_search_dirty_chats q JOIN chats c ON c.id = q.chat_id
             JOIN messages m ON m.chat_id = c.id
-            WHERE {chats} AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages d WHERE d.message_id = m.id))
+            WHERE {chats} AND m.id > q.expanded_to AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages d WHERE d.message_id = m.id))
 """
 
 

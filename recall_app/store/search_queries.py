@@ -28,15 +28,16 @@ _MOST = 255
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A message that matches. ``counts`` holds, for each phrase of the expression, how often it stands in the title
-    and in body and forms (at most 255 each); ``size`` is the document's length in tokens."""
+    """A message that matches. ``titles`` and ``bodies`` hold, for each phrase of the expression, how often it stands in
+    the title, and in body and forms (at most 255 each); ``size`` is the document's length in tokens."""
 
     message_id: int
     chat_id: int
     created_at: int
     is_compaction_summary: bool
     size: int
-    counts: Sequence[tuple[int, int]]
+    titles: bytes
+    bodies: bytes
 
 
 def register(connection: apsw.Connection) -> None:
@@ -86,14 +87,14 @@ def candidates(
     for message_id, chat_id, created_at, is_summary, packed in connection.execute(
         _CANDIDATES + order, (match, app_id, current_chat_id)
     ):
-        pairs = packed[_SIZE.size :]
         yield Candidate(
             message_id,
             chat_id,
             created_at,
             bool(is_summary),
             _SIZE.unpack_from(packed)[0],
-            list(zip(pairs[::2], pairs[1::2], strict=True)),
+            packed[_SIZE.size :: 2],
+            packed[_SIZE.size + 1 :: 2],
         )
 
 

@@ -1,13 +1,16 @@
 """The one way to write: a command runs inside one IMMEDIATE transaction of the process's only write connection."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 import apsw
 
-from recall_app.store.connection import translate_errors, write_transaction
+from recall_app.store.connection import BUSY_TIMEOUT_MS, translate_errors, write_transaction
 
 T = TypeVar("T")
+
+_CHECKPOINT_WAIT_MS = 500
 
 WriteCommand = Callable[[apsw.Connection], T]
 
@@ -24,7 +27,10 @@ class Writer(Protocol):
         ...
 
     def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file and empty it, so that what was deleted is in neither."""
+        """Fold the write-ahead log into the file and empty it, so that what was deleted is in neither.
+
+        A process that still reads an older state is not waited for: then the log goes when the last one closes.
+        """
         ...
 
 
@@ -41,4 +47,9 @@ class InlineWriter:
 
     def checkpoint(self) -> None:
         with translate_errors(self.connection.filename):
-            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self.connection.set_busy_timeout(_CHECKPOINT_WAIT_MS)
+            try:
+                with suppress(apsw.BusyError):
+                    self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            finally:
+                self.connection.set_busy_timeout(BUSY_TIMEOUT_MS)

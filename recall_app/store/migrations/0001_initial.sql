@@ -7,18 +7,22 @@ CREATE TABLE apps (
     updated_at INTEGER NOT NULL
 );
 
+-- `created_at` is the app's time at the source: some sources count ids, and another history's app 3 is another app.
 CREATE TABLE app_sources (
     app_id INTEGER NOT NULL REFERENCES apps (id) ON DELETE CASCADE,
     source TEXT NOT NULL,
     source_key TEXT NOT NULL,
+    created_at INTEGER,
     PRIMARY KEY (source, source_key)
 ) WITHOUT ROWID;
 CREATE INDEX app_sources_by_app ON app_sources (app_id);
 
+-- `source_title` is the title as last imported: where `title` differs, the person changed it here.
 CREATE TABLE chats (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     app_id INTEGER NOT NULL REFERENCES apps (id) ON DELETE CASCADE,
     title TEXT,
+    source_title TEXT,
     created_at INTEGER NOT NULL,
     source TEXT,
     source_key TEXT,
@@ -52,9 +56,11 @@ CREATE TABLE messages (
 CREATE INDEX messages_in_order ON messages (chat_id, created_at, id);
 CREATE UNIQUE INDEX messages_by_source ON messages (chat_id, source_key) WHERE source_key IS NOT NULL;
 
+-- `created_at` is the deleted chat's: with counted ids, another history's chat of the same key is another chat.
 CREATE TABLE tombstones (
     source TEXT NOT NULL,
     source_key TEXT NOT NULL,
+    created_at INTEGER,
     deleted_at INTEGER NOT NULL,
     PRIMARY KEY (source, source_key)
 ) WITHOUT ROWID;
@@ -83,12 +89,13 @@ INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('secure-delete', 1);
 -- The order of `ORDER BY rank`: title 3, body 1, forms 1, scope 0 (contracts, search_chats).
 INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0, 0.0)');
 
--- `marks` counts how often a message was marked: a document written from an older reading clears only the mark
--- it saw. `marked_at` lets a message that is still being streamed settle first.
+-- `mark` is a new random number at each marking: a document written from an older reading clears only the mark it
+-- saw. (A count would begin anew, and could be taken for an old one, after another process has cleared the mark.)
+-- `marked_at` lets a message that is still being streamed settle first.
 CREATE TABLE chat_search_dirty_messages (
     message_id INTEGER PRIMARY KEY,
     chat_id INTEGER,
-    marks INTEGER NOT NULL DEFAULT 1,
+    mark INTEGER NOT NULL DEFAULT (random()),
     marked_at INTEGER NOT NULL DEFAULT 0
 );
 -- `expanded_to` is the last message id of the chat whose mark is already in the queue above.
@@ -101,6 +108,10 @@ CREATE TABLE chat_search_failures (
     error_class TEXT NOT NULL,
     failed_at INTEGER NOT NULL
 );
+-- What is marked again is tried again.
+CREATE TRIGGER dirty_messages_retry AFTER INSERT ON chat_search_dirty_messages BEGIN
+    DELETE FROM chat_search_failures WHERE message_id = new.message_id;
+END;
 -- `generation` moves with every change of the documents: what was counted in one generation holds only there.
 CREATE TABLE chat_search_meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO chat_search_meta (key, value) VALUES ('projection_version', 0), ('generation', 0);
@@ -109,7 +120,7 @@ CREATE TRIGGER messages_mark_insert AFTER INSERT ON messages BEGIN
     INSERT INTO chat_search_dirty_messages (message_id, chat_id, marked_at)
     VALUES (new.id, new.chat_id, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))
     ON CONFLICT (message_id) DO UPDATE SET
-        chat_id = excluded.chat_id, marks = marks + 1, marked_at = excluded.marked_at;
+        chat_id = excluded.chat_id, mark = excluded.mark, marked_at = excluded.marked_at;
 END;
 
 CREATE TRIGGER messages_mark_update
@@ -117,7 +128,7 @@ AFTER UPDATE OF content, role, is_compaction_summary, chat_id, created_at ON mes
     INSERT INTO chat_search_dirty_messages (message_id, chat_id, marked_at)
     VALUES (new.id, new.chat_id, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER))
     ON CONFLICT (message_id) DO UPDATE SET
-        chat_id = excluded.chat_id, marks = marks + 1, marked_at = excluded.marked_at;
+        chat_id = excluded.chat_id, mark = excluded.mark, marked_at = excluded.marked_at;
 END;
 
 CREATE TRIGGER messages_forget AFTER DELETE ON messages BEGIN

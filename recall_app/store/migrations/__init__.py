@@ -47,11 +47,21 @@ def refuse_version(version: int, path: Path) -> None:
         )
 
 
-def refuse_newer(connection: apsw.Connection, path: Path) -> None:
-    """For readers, which can't migrate: the file must be of exactly this version."""
-    version = _version(connection)
-    refuse_version(version, path)
-    if version < latest():
+def refuse_foreign(connection: apsw.Connection, path: Path) -> None:
+    """Look once more, now that SQLite has read the log beside the file, in which all of a schema may still stand.
+
+    Raises:
+        RecallError: the file is another program's, or of a newer Recall.
+    """
+    if connection.execute("PRAGMA application_id").get == APPLICATION_ID:
+        refuse_version(_version(connection), path)
+    elif _version(connection) or connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+        raise RecallError(ErrorKind.STORE, f"{path} is another program's database; nothing was changed.")
+
+
+def refuse_older(connection: apsw.Connection, path: Path) -> None:
+    """For readers, which can't migrate."""
+    if _version(connection) < latest():
         raise RecallError(ErrorKind.STORE, f"{path} is of an older Recall: open it once with “recall index”.")
 
 
