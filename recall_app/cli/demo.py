@@ -19,7 +19,7 @@ from recall_app.sources.registry import reader_of
 
 SAMPLE = "sample"
 APP = "Storefront"
-QUESTION = "What did we decide about authentication?"
+QUESTION = "Why did we drop refresh tokens?"
 
 
 def add_to(commands: typer.Typer) -> None:

@@ -106,7 +106,7 @@ def test_the_demo_as_a_program(tmp_path: Path) -> None:
     with start("demo", TMPDIR=str(tmp_path)) as program:
         out, err = program.communicate()
     assert (program.returncode, err) == (0, b"")
-    assert b"What did we decide about authentication?" in out
+    assert b"Why did we drop refresh tokens?" in out
     assert b"Authentication setup" in out
     assert b"search_chats" in out
     assert list(tmp_path.iterdir()) == []
