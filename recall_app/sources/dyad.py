@@ -5,7 +5,7 @@ The columns are looked at first, since early databases lack some. Nothing but wh
 (created_at, id), its times are Unix seconds.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -52,7 +52,7 @@ class DyadReader:
         """Dyad's database on this computer, then its backups."""
         folder = data_folder()
         found = [folder / DATABASE, *sorted(folder.glob(f"backups/*/{DATABASE}"))]
-        return [path for path in found if path.is_file()]
+        return [path for path in found if _is(path, Path.is_file)]
 
     def read(self, path: Path) -> Generator[StreamItem, None, None]:
         """Every chat, in the order of ids, followed by its messages in Dyad's order.
@@ -77,12 +77,19 @@ def data_folder() -> Path:
 
 
 def _database(path: Path) -> Path:
-    path = path.expanduser()
-    if not path.is_dir():
+    if not _is(path, Path.is_dir):
         return path
-    if not (path / DATABASE).is_file():
+    if not _is(path / DATABASE, Path.is_file):
         raise RecallError(ErrorKind.SOURCE, f"{path} is a folder without Dyad's “{DATABASE}”.")
     return path / DATABASE
+
+
+def _is(path: Path, question: Callable[[Path], bool]) -> bool:
+    """No, where the rights of a folder above don't let us know."""
+    try:
+        return question(path)
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +170,7 @@ class _History:
         for id_, (name, path, created_at) in self._readable("apps", selected):
             apps[id_] = SourceApp(
                 source_key=str(id_),
-                name=one_line(self._text(name) or "") or _app_name(id_),
+                name=one_line(self._text(name) or "") or f"Dyad app {id_}",
                 path=self._text(path) or None,
                 created_at=_milliseconds(created_at),
             )
@@ -176,12 +183,14 @@ class _History:
             f"{columns.text('chat_mode')}, {columns.number('is_favorite')}"
         )
         for id_, (app_id, title, created_at, mode, is_favorite) in self._readable("chats", selected):
-            app = apps.get(app_id) if isinstance(app_id, int) else None
+            app_number = app_id if isinstance(app_id, int) else 0
+            # A missing app isn't known by its id alone: another history's app of this id is another app.
+            missing_app = SourceApp(source_key=f"missing {app_number}", name=f"Dyad app {app_number}")
             yield (
                 id_,
                 SourceChat(
                     source_key=str(id_),
-                    app=app or SourceApp(source_key=str(app_id), name=_app_name(app_id)),
+                    app=apps.get(app_number, missing_app),
                     title=one_line(self._text(title) or "") or None,
                     created_at=_milliseconds(created_at),
                     mode=self._text(mode) or None,
@@ -315,12 +324,8 @@ def _milliseconds(value: Value) -> int | None:
     return int(value) if value >= _MILLISECONDS_FROM else int(value * 1000)
 
 
-def _app_name(app_id: Value) -> str:
-    return f"Dyad app {app_id}" if isinstance(app_id, int) else "Dyad"
-
-
 def _orphans(chat_id: int, keys: Iterator[Key]) -> SkippedRecord:
-    return SkippedRecord(f"chat {chat_id}", f"it has no record of its own; {sum(1 for _ in keys)} messages left out")
+    return SkippedRecord(f"chat {chat_id}", f"it has no record of its own; messages left out: {sum(1 for _ in keys)}")
 
 
 def _place(message_id: Value) -> str:

@@ -83,7 +83,7 @@ def import_source(
     if app_name is not None and not app_name.strip():
         raise InvalidInputError("Give the app a name.")
     origin = Origin(reader.kind, reader.counts_ids, app_name)
-    path = path.expanduser().absolute()
+    path = path.absolute()
     state = _file_state(path)
     run = _Import(origin, writer, progress, cancelled)
     items = reader.read(path)
@@ -232,6 +232,6 @@ def _file_state(path: Path) -> ImportedFile | None:
     """None for a folder and for what can't be looked at."""
     try:
         status = path.stat()
-    except OSError:
+    except (OSError, ValueError):
         return None
     return ImportedFile(status.st_size, status.st_mtime_ns, status.st_ino) if stat.S_ISREG(status.st_mode) else None

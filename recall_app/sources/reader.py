@@ -56,7 +56,7 @@ class SourceReader(Protocol):
         ...
 
     def read(self, path: Path) -> Iterator[StreamItem]:
-        """Yield all of the history at ``path`` in bounded memory: each chat followed by its messages, in their order.
+        """Yield all of the history at ``path`` in bounded memory: each chat, then all its messages in their order.
 
         What can't be taken is yielded as ``SkippedRecord``; the rest still comes. A generator is closed when the import
         stops early.

@@ -5,6 +5,7 @@ database is opened depends on what lies beside it (``_open``). Whatever it holds
 """
 
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -31,7 +32,7 @@ class DamagedPagesError(RecallError):
     """A query met pages that can't be read; what it returned before is sound, and other queries may work."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(ErrorKind.SOURCE, f"{path} is damaged: what could be read of it was taken.")
+        super().__init__(ErrorKind.SOURCE, f"{path} is damaged and can't be read any further.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
             changed it in a way that the reading could not be shielded from.
     """
     header = _header(path)
+    path = path.resolve()  # the logs lie beside the file itself, not beside a link to it
     is_wal = header[_READ_VERSION_AT] == _WAL_VERSION
     with ExitStack() as cleanup:
         before = _stamp(path)
@@ -108,15 +110,18 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _header(path: Path) -> bytes:
-    if path.is_dir():
-        raise RecallError(ErrorKind.SOURCE, f"{path} is a folder, not a database.")
     try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise RecallError(ErrorKind.SOURCE, f"{path} is a folder, not a database.")
+        header = b""
+        if stat.S_ISREG(kind):  # reading a pipe would wait for ever
+            with path.open("rb") as file:
+                header = file.read(_HEADER_BYTES)
     except FileNotFoundError as error:
         raise RecallError(ErrorKind.SOURCE, f"{path} does not exist.") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
         raise RecallError(ErrorKind.SOURCE, f"{path} can't be read: {reason}.") from error
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         raise RecallError(ErrorKind.SOURCE, f"{path} is not a database.")

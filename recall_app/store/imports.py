@@ -119,7 +119,7 @@ def link_parents(connection: apsw.Connection, origin: Origin, pairs: Iterable[tu
             WHERE chats.source = ?1 AND chats.source_key = ?2 AND p.source = ?1 AND p.source_key = ?3
               AND chats.parent_chat_id IS NOT p.id AND chats.id <> p.id
             """,
-            (origin.kind, child, parent),
+            (origin.kind, _storable(child), _storable(parent)),
         )
 
 
@@ -154,7 +154,7 @@ def _identify_app(connection: apsw.Connection, origin: Origin, app: SourceApp) -
         ).fetchone()
         if row is None:
             return key, None
-        if _is_same(origin, row[1], created_at):
+        if not origin.counts_ids or row[1] == created_at:
             return key, row[0]
     raise AssertionError("the last key names its time of creation")
 
@@ -165,7 +165,8 @@ def _keys(origin: Origin, source_key: str, created_at: int | None) -> Iterable[s
     return (key, f"{key}@{created_at}") if origin.counts_ids else (key,)
 
 
-def _is_same(origin: Origin, stored_at: int | None, created_at: int | None) -> bool:
+def _is_same_chat(origin: Origin, stored_at: int | None, created_at: int | None) -> bool:
+    """A chat without a time at its source was stored with one from its messages: it can't be told apart."""
     return not origin.counts_ids or stored_at is None or created_at is None or stored_at == created_at
 
 
@@ -234,12 +235,12 @@ def _identify_chat(
             "FROM chats WHERE source = ? AND source_key = ?",
             (origin.kind, key),
         ).fetchone()
-        if row is not None and _is_same(origin, row[0], created_at):
+        if row is not None and _is_same_chat(origin, row[0], created_at):
             return key, row[2:], row[1] is not None
         grave = connection.execute(
             "SELECT created_at FROM tombstones WHERE source = ? AND source_key = ?", (origin.kind, key)
         ).fetchone()
-        if grave is not None and _is_same(origin, grave[0], created_at):
+        if grave is not None and _is_same_chat(origin, grave[0], created_at):
             return key, None, True
         if row is None and grave is None:
             return key, None, False
@@ -325,10 +326,11 @@ def _add_message(
     message: SourceMessage,
     columns: tuple[Any, ...],
 ) -> None:
-    """Insert a message at its place in the order: its own time, or the time of the one before if that is later."""
+    """Insert a message at its place in the order: its own time, or the time of the one before if that is later.
+
+    A reader yields the whole chat, so that the one before is known; nothing before it, and its own time is its place.
+    """
     created_at = _time(message.created_at)
-    if cursor.last_at is None:
-        cursor.last_at = _last_imported_at(connection, chat_id)
     if created_at is None:
         created_at = cursor.last_at if cursor.last_at is not None else _chat_created_at(connection, chat_id)
     if not message.is_compaction_summary:
@@ -339,16 +341,6 @@ def _add_message(
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (chat_id, created_at, *columns),
     )
-
-
-def _last_imported_at(connection: apsw.Connection, chat_id: int) -> int | None:
-    """The time of the chat's last imported message, behind which a tail goes."""
-    last: int | None = connection.execute(
-        "SELECT created_at FROM messages WHERE chat_id = ? AND source_key IS NOT NULL AND is_compaction_summary = 0 "
-        "ORDER BY created_at DESC, id DESC LIMIT 1",
-        (chat_id,),
-    ).get
-    return last
 
 
 def _chat_created_at(connection: apsw.Connection, chat_id: int) -> int:
