@@ -5,7 +5,7 @@ the stems of everything the typed word may become by an English suffix; what tha
 text (``person_queries.confirms_prefix``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from recall_app.domain.text import fold
@@ -19,9 +19,15 @@ _SUFFIX_LIST = (
     "ications ion ions ional ionally ism isms ist ists ity ities ive ively iveness ivity ize izes ized izing izer "
     "izers ization izations ise ised ising isation less ment ments ness nesses ous ously ousness tion tional"
 )
-_SUFFIXES = tuple(_SUFFIX_LIST.split())
+_SUFFIXES = frozenset(_SUFFIX_LIST.split())
+_UNFINISHED = frozenset(suffix[:cut] for suffix in _SUFFIXES for cut in range(1, len(suffix) + 1))
+_LONGEST_SUFFIX = max(map(len, _SUFFIXES))
+_STEM_ENDINGS = ("", "e", "y", "al", "ate", "ble", "ize", "ic", "ous", "ive", "ful", "ent", "ence", "ance")
+"""What Porter may leave on a stem, or put back, when it takes suffixes off."""
 _SHORTEST_STEMMED = 3
 """Porter leaves shorter words alone."""
+_LONGEST_COMPLETED = 40
+"""No English word is longer; what is has no suffixes."""
 
 Stemmer = Callable[[Sequence[str]], list[str]]
 
@@ -49,7 +55,7 @@ def typed_word(term: Term, stems: Stemmer, first_phrase: int) -> TypedWord:
         sure.append(starred)
     else:
         unsure.append(starred)
-    if whole_word and last.isascii() and last.isalpha() and len(last) >= _SHORTEST_STEMMED:
+    if whole_word and last.isascii() and last.isalpha() and _SHORTEST_STEMMED <= len(last) <= _LONGEST_COMPLETED:
         unsure += [quoted(word) for word in _completions(last, stable, stems)]
     match = any_of((*sure, *unsure))
     if not unsure:
@@ -68,9 +74,26 @@ def _completions(word: str, stable: str, stems: Stemmer) -> list[str]:
     possible = {word + suffix for suffix in _SUFFIXES}
     for suffix in _SUFFIXES:
         possible.update(word + suffix[cut:] for cut in range(1, len(suffix)) if word.endswith(suffix[:cut]))
+    for head in _heads(word):
+        possible.update(head + ending for ending in _STEM_ENDINGS)
     words = sorted(possible)
     found: dict[str, str] = {}
     for each, stem in zip(words, stems(words), strict=True):
         if not stem.startswith(stable):
             found.setdefault(stem, each)
     return list(found.values())
+
+
+def _heads(word: str) -> Iterator[str]:
+    """What is left of the word when suffixes, the last one perhaps unfinished, are taken off its end."""
+    is_chain = [False] * len(word)
+    for start in range(len(word) - 1, _SHORTEST_STEMMED - 1, -1):
+        rest = word[start : start + _LONGEST_SUFFIX]
+        is_chain[start] = (rest in _UNFINISHED and start + len(rest) == len(word)) or any(
+            rest[:cut] in _SUFFIXES and is_chain[start + cut] for cut in range(1, min(len(rest), len(word) - start))
+        )
+        if is_chain[start]:
+            head = word[:start]
+            yield head
+            if head[-1] == head[-2]:
+                yield head[:-1]  # hopp|ing
