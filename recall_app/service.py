@@ -7,6 +7,7 @@ thread may call any method. Everything an agent may see goes through ``search_ch
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from recall_app.domain.consulting import (
@@ -255,18 +256,22 @@ class RecallService:
         """Delete for good what was deleted more than ten seconds ago, at exit or start all; returns how many chats."""
         with self._reading() as connection:
             purged = forgetting.due(connection, everything=at_exit)
-        for chat_id in purged:
-            self._purge(chat_id)
         if purged:
-            self._writer.checkpoint()
+            self._purge(purged)
         return len(purged)
 
-    def _purge(self, chat_id: int) -> None:
-        """In short transactions: the chat is hidden already, and a next start goes on where this one was cut off."""
-        self._writer.run(lambda connection: forgetting.remove_traces(connection, chat_id))
-        while self._writer.run(lambda connection: forgetting.delete_messages(connection, chat_id)):
-            pass
-        self._writer.run(lambda connection: forgetting.delete_chat(connection, chat_id))
+    def _purge(self, chat_ids: Sequence[int]) -> None:
+        """In short transactions: the chats are hidden already, and a next start goes on where this one was cut off.
+
+        What is left of a chat until all of its text is gone from the file is a row that says nothing but that.
+        """
+        for chat_id in chat_ids:
+            self._writer.run(partial(forgetting.remove_traces, chat_id=chat_id))
+            while self._writer.run(partial(forgetting.delete_messages, chat_id=chat_id)):
+                pass
+        self._writer.rewrite()
+        for chat_id in chat_ids:
+            self._writer.run(partial(forgetting.delete_chat, chat_id=chat_id))
 
     # --- the index ------------------------------------------------------------------------------------------------
 

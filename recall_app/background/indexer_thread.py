@@ -250,6 +250,10 @@ class IndexerThread(QObject):
         """Fold the write-ahead log into the file and empty it."""
         self._put(lambda writer: writer.checkpoint()).result()
 
+    def rewrite(self) -> None:
+        """Between two batches, like every command."""
+        self._put(lambda writer: writer.rewrite()).result()
+
     def notify(self) -> None:
         """Say that another connection wrote something."""
         self._worker.wake.emit()

@@ -5,9 +5,9 @@ forms → at most two different matches a chat → excerpts, within the byte bud
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import chain, islice
 
 from recall_app.domain.consulting import (
     EXCERPT_CHARACTERS,
@@ -29,13 +29,15 @@ from recall_app.retrieval.ranking import (
     NEIGHBOUR_SHARE,
     Scored,
     TermStatistics,
-    WrittenForms,
     rarest,
     score_candidates,
     share_with_neighbours,
+    weigh_by_text,
 )
+from recall_app.retrieval.read_chat import DEFAULT_CONTEXT
 from recall_app.retrieval.statistics import AppStatistics
 from recall_app.retrieval.terms import MOST_TERMS, Expression, Term, any_of, match_in, phrase_of, terms_of
+from recall_app.retrieval.written import WrittenForms
 from recall_app.store import search_index, search_queries
 from recall_app.store.connection import Connection
 from recall_app.store.search_queries import Candidate, ChatHead, IndexedText
@@ -43,11 +45,15 @@ from recall_app.store.search_queries import Candidate, ChatHead, IndexedText
 _COLUMNS = ("title", "body", "forms")
 EXHAUSTIVE = 1_500
 """Up to so many matching documents, all of them are scored; beyond, ``bm25()`` cuts."""
-WINDOW = 200
-"""Candidates whose texts are looked at."""
+POOL = 200
+"""So many candidates are left where ``bm25()`` cuts."""
+WINDOW = 100
+"""So many candidates' texts are looked at in any case, and as many more at a time where that is not enough."""
 CANDIDATES_OF_A_CHAT = 8
 """So many candidates a chat, lest one whose title matches fill the window with all its messages."""
 MATCHES_OF_A_CHAT = 2
+NEAR_BEST = 0.9
+"""What a second match is worth that a read around the first one shows anyway."""
 _CONJUNCTION_TERMS = 3
 """Of common words only, messages that hold this many of the rarest at once are looked for first."""
 _EXCERPT_LIMITS = (EXCERPT_CHARACTERS, 240, 170, 130, SHORTEST_EXCERPT_CHARACTERS)
@@ -91,54 +97,129 @@ class ChatSearch:
         terms = rarest(counts, MOST_TERMS)
         if not terms:
             return []
-        scored = self._scored(viewer, terms, counts)
-        chosen = _capped(sorted(scored, key=lambda each: each.tie_break), lambda each: each.candidate.chat_id)
-        texts = search_queries.indexed_texts(self._connection, [each.candidate.message_id for each in chosen])
-        chosen = [each for each in chosen if each.candidate.message_id in texts]
-        own = {each.candidate.message_id: each.score for each in scored}
-        written = WrittenForms(terms, phrase_of(query))
-        for each in chosen:
-            written.apply(each, texts[each.candidate.message_id])
-        share_with_neighbours(chosen, own, self._neighbours)
-        chosen.sort(key=lambda each: each.tie_break)
-        kept = _grouped(chosen, texts)[:most]
+        pieces = phrase_of(query)
+        scored = self._scored(viewer, terms, counts, Term(query, pieces) if len(terms) > 1 else None)
+        written = WrittenForms(terms, pieces)
+        looked_at, texts = self._looked_at(scored, written, most)
+        if len(terms) == 1 and counts[terms[0]] > EXHAUSTIVE and len(_chats_with_verbatim(looked_at)) < most:
+            scored += self._spelt_so(
+                viewer, terms[0], counts[terms[0]], known={each.candidate.message_id for each in scored}
+            )
+            looked_at, texts = self._looked_at(scored, written, most)
+        share_with_neighbours(looked_at, scored, self._neighbours_of(looked_at, scored))
+        chats = _by_chat(sorted(looked_at, key=lambda each: each.tie_break), most)
+        best = [of_chat[0].candidate.message_id for of_chat in chats]
+        shown_with = search_queries.neighbours(self._connection, best, DEFAULT_CONTEXT)
+        kept = [
+            _distinct(of_chat, texts, set(chain(*shown_with[id_]))) for id_, of_chat in zip(best, chats, strict=True)
+        ]
         return self._with_marks(viewer, terms, kept, texts)
 
     def _documents_with(self, app_id: int, term: Term) -> int:
         return self._statistics.documents(self._connection, app_id, match_in(_COLUMNS, term.match))
 
-    def _scored(self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int]) -> list[Scored]:
-        """BM25 of the messages that hold the rarest terms; the commoner ones only add to it.
-
-        Where even the rarest are common, ``bm25()`` cuts: messages that hold several of them first.
-        """
+    def _scored(
+        self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int], phrase: Term | None
+    ) -> list[Scored]:
+        """BM25 of the messages that hold the rarest terms; the commoner ones only add to it."""
         app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
+        counted = list(terms) if phrase is None else [*terms, phrase]
         selecting = 1
         found = counts[terms[0]]
         while selecting < len(terms) and found + counts[terms[selecting]] <= EXHAUSTIVE:
             found += counts[terms[selecting]]
             selecting += 1
-        if found <= EXHAUSTIVE:
-            expression = Expression.any_of(terms[:selecting], terms)
-            rows = list(self._rows(viewer, expression, best_first=False))
-        else:
-            few = terms[:_CONJUNCTION_TERMS]
-            expression = Expression.all_of(few, terms)
-            rows = _capped(self._rows(viewer, expression, best_first=True), lambda row: row.chat_id)
-            if len(rows) < WINDOW and len(few) > 1:
-                expression = Expression.any_of(few, terms)
-                rows = _capped(self._rows(viewer, expression, best_first=True), lambda row: row.chat_id)
+        if found > EXHAUSTIVE:
+            return self._scored_common(viewer, terms, counts, phrase)
+        # Who holds the phrase holds its words: selecting by it too adds nothing but the count.
+        selectors = counted if selecting == len(terms) else terms[:selecting]
+        expression = Expression.any_of(selectors, counted)
+        rows = list(self._rows(viewer, expression, best_first=False))
         statistics = [TermStatistics(term, counts[term], expression.places[term]) for term in terms]
-        return score_candidates(rows, statistics, app_documents)
-
-    def _rows(self, viewer: Viewer, expression: Expression, *, best_first: bool) -> Iterator[Candidate]:
-        match = search_queries.scoped(viewer.app_id, match_in(_COLUMNS, expression.match))
-        return search_queries.candidates(self._connection, match, viewer.app_id, viewer.chat_id, best_first=best_first)
-
-    def _neighbours(self, candidate: Candidate) -> tuple[Sequence[int], Sequence[int]]:
-        return search_queries.neighbours(
-            self._connection, candidate.chat_id, candidate.created_at, candidate.message_id, len(NEIGHBOUR_SHARE)
+        return score_candidates(
+            rows, statistics, app_documents, None if phrase is None else expression.places[phrase][0]
         )
+
+    def _scored_common(
+        self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int], phrase: Term | None
+    ) -> list[Scored]:
+        """Where even the rarest terms are common ``bm25()`` cuts: messages that hold several of them go first.
+
+        Each phrase of an expression costs ``bm25()`` a count over the whole table. So the query as a phrase is asked
+        for by itself; a message that holds it holds each of its terms at least as often.
+        """
+        app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
+        few = terms[:_CONJUNCTION_TERMS]
+        together = len(few)
+        selection = Expression.all_of(few, terms)
+        rows = _capped(self._rows(viewer, selection, best_first=True))
+        while len(rows) < WINDOW and together > 1:
+            together -= 1
+            selection = Expression.all_of(few[:together], terms) if together > 1 else Expression.any_of(few, terms)
+            rows = _capped(self._rows(viewer, selection, best_first=True))
+        statistics = [TermStatistics(term, counts[term], selection.places[term]) for term in terms]
+        scored = score_candidates(rows, statistics, app_documents, None)
+        if phrase is None:
+            return scored
+        whole = Expression.any_of([phrase], [phrase])
+        holding = {row.message_id: row for row in _capped(self._rows(viewer, whole, best_first=True))}
+        is_cut = len(holding) == POOL
+        for each in scored:
+            each.may_be_verbatim = holding.pop(each.candidate.message_id, None) is not None or is_cut
+        place = whole.places[phrase]
+        statistics = [TermStatistics(term, counts[term], place) for term in terms]
+        return scored + score_candidates(list(holding.values()), statistics, app_documents, place[0])
+
+    def _spelt_so(self, viewer: Viewer, term: Term, documents: int, known: Set[int]) -> list[Scored]:
+        """Among too many messages that hold a word's stem, those that hold the word: few, or the cut had shown them."""
+        expression = Expression.any_of([term], [term])
+        spelling = (term.joined or term.pieces[0]).lower()
+        rows = _capped(self._rows(viewer, expression, best_first=False, spelling=spelling))
+        app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
+        statistics = [TermStatistics(term, documents, expression.places[term])]
+        return score_candidates([row for row in rows if row.message_id not in known], statistics, app_documents, None)
+
+    def _looked_at(
+        self, scored: Sequence[Scored], written: WrittenForms, most: int
+    ) -> tuple[list[Scored], dict[int, IndexedText]]:
+        """The candidates whose texts were looked at, and those texts: the best ``WINDOW``, then on for as long as one
+        that is left may still come before the ``most`` best chats (a score only falls when the text is looked at)."""
+        looked_at: list[Scored] = []
+        texts: dict[int, IndexedText] = {}
+        of_chat: Counter[int] = Counter()
+        best: dict[int, tuple[bool, float, int, int]] = {}
+        waiting = iter(sorted(scored, key=lambda each: each.at_best))
+        while batch := _next_batch(waiting, of_chat):
+            last_key = sorted(best.values())[most - 1] if len(best) >= most else None
+            if len(looked_at) >= WINDOW and last_key is not None and last_key <= batch[0].at_best:
+                break
+            found = search_queries.indexed_texts(self._connection, [each.candidate.message_id for each in batch])
+            texts |= found
+            for each in batch:
+                if (text := found.get(each.candidate.message_id)) is None:
+                    continue
+                weigh_by_text(each, text, written)
+                looked_at.append(each)
+                chat_id = each.candidate.chat_id
+                of_chat[chat_id] += not each.may_be_verbatim or each.is_verbatim or not each.in_body
+                best[chat_id] = min(best.get(chat_id, each.tie_break), each.tie_break)
+        return looked_at, texts
+
+    def _rows(
+        self, viewer: Viewer, expression: Expression, *, best_first: bool, spelling: str = ""
+    ) -> Iterator[Candidate]:
+        match = search_queries.scoped(viewer.app_id, match_in(_COLUMNS, expression.match))
+        return search_queries.candidates(
+            self._connection, match, viewer.app_id, viewer.chat_id, best_first=best_first, spelling=spelling
+        )
+
+    def _neighbours_of(
+        self, looked_at: Sequence[Scored], scored: Sequence[Scored]
+    ) -> dict[int, tuple[list[int], list[int]]]:
+        """Of those that are not alone in their chat."""
+        of_chat = Counter(each.candidate.chat_id for each in scored)
+        wanted = [each.candidate.message_id for each in looked_at if of_chat[each.candidate.chat_id] > 1]
+        return search_queries.neighbours(self._connection, wanted, len(NEIGHBOUR_SHARE))
 
     def _with_marks(
         self, viewer: Viewer, terms: Sequence[Term], kept: list[list[Scored]], texts: dict[int, IndexedText]
@@ -165,36 +246,55 @@ class ChatSearch:
         return _Match(text, text.is_compaction_summary, None)
 
 
-_Row = TypeVar("_Row")
+def _next_batch(waiting: Iterator[Scored], of_chat: Mapping[int, int]) -> list[Scored]:
+    """The next candidates of chats that still have a place."""
+    free = (each for each in waiting if of_chat.get(each.candidate.chat_id, 0) < CANDIDATES_OF_A_CHAT)
+    return list(islice(free, WINDOW))
 
 
-def _capped(rows: Iterable[_Row], chat_of: Callable[[_Row], int]) -> list[_Row]:
-    """The first rows, at most ``CANDIDATES_OF_A_CHAT`` a chat and ``WINDOW`` in all."""
+def _capped(rows: Iterable[Candidate]) -> list[Candidate]:
+    """The first rows, at most ``CANDIDATES_OF_A_CHAT`` a chat and ``POOL`` in all."""
     of_chat: Counter[int] = Counter()
-    kept: list[_Row] = []
+    kept: list[Candidate] = []
     for row in rows:
-        chat_id = chat_of(row)
-        if of_chat[chat_id] < CANDIDATES_OF_A_CHAT:
-            of_chat[chat_id] += 1
+        if of_chat[row.chat_id] < CANDIDATES_OF_A_CHAT:
+            of_chat[row.chat_id] += 1
             kept.append(row)
-            if len(kept) == WINDOW:
+            if len(kept) == POOL:
                 break
     return kept
 
 
-def _grouped(ordered: Iterable[Scored], texts: dict[int, IndexedText]) -> list[list[Scored]]:
-    """By chat, the best first; at most two a chat that differ in what they say, an original before its summary."""
+def _chats_with_verbatim(looked_at: Iterable[Scored]) -> set[int]:
+    return {each.candidate.chat_id for each in looked_at if each.is_verbatim}
+
+
+def _by_chat(ordered: Iterable[Scored], most: int) -> list[list[Scored]]:
+    """The ``most`` chats that come first."""
     chats: dict[int, list[Scored]] = {}
     for each in ordered:
-        kept = chats.setdefault(each.candidate.chat_id, [])
+        if each.candidate.chat_id in chats or len(chats) < most:
+            chats.setdefault(each.candidate.chat_id, []).append(each)
+    return list(chats.values())
+
+
+def _distinct(ordered: Sequence[Scored], texts: dict[int, IndexedText], near_best: Set[int]) -> list[Scored]:
+    """At most two of one chat, the best and the best other; ``near_best`` are the messages that a read around the best
+    shows anyway, so that one farther away which is almost as good says more."""
+    best, *others = ordered
+    kept = [best]
+    others.sort(key=lambda each: -each.total * (1 if each.candidate.message_id not in near_best else NEAR_BEST))
+    for each in others:
+        if len(kept) == MATCHES_OF_A_CHAT and not any(k.candidate.is_compaction_summary for k in kept):
+            break
         body = texts[each.candidate.message_id].body
         twin = next((k for k in kept if is_repetition(body, texts[k.candidate.message_id].body)), None)
         if twin is not None:
             if twin.candidate.is_compaction_summary and not each.candidate.is_compaction_summary:
                 kept[kept.index(twin)] = each
-        elif len(kept) < MATCHES_OF_A_CHAT and (each.in_body or not kept):
+        elif len(kept) < MATCHES_OF_A_CHAT and each.in_body:
             kept.append(each)
-    return list(chats.values())
+    return kept
 
 
 def _within_budget(

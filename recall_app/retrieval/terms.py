@@ -91,22 +91,22 @@ class Expression:
     places: Mapping[Term, tuple[int, ...]]
 
     @classmethod
-    def any_of(cls, selectors: Sequence[Term], terms: Sequence[Term]) -> Self:
-        """Messages that hold any selector; the other terms are only counted in those."""
-        return cls._counting(any_of(term.match for term in selectors), selectors, terms)
+    def any_of(cls, selectors: Sequence[Term], counted: Sequence[Term]) -> Self:
+        """Messages that hold any selector; all of ``counted`` are counted in those."""
+        return cls._counting(any_of(term.match for term in selectors), selectors, counted)
 
     @classmethod
-    def all_of(cls, selectors: Sequence[Term], terms: Sequence[Term]) -> Self:
-        """Messages that hold all selectors; the other terms are only counted in those."""
-        return cls._counting(all_of(term.match for term in selectors), selectors, terms)
+    def all_of(cls, selectors: Sequence[Term], counted: Sequence[Term]) -> Self:
+        """Messages that hold all selectors; all of ``counted`` are counted in those."""
+        return cls._counting(all_of(term.match for term in selectors), selectors, counted)
 
     @classmethod
-    def _counting(cls, selection: str, selectors: Sequence[Term], terms: Sequence[Term]) -> Self:
-        if len(selectors) == len(terms):
-            return cls(selection, _places(terms, 0))
+    def _counting(cls, selection: str, selectors: Sequence[Term], counted: Sequence[Term]) -> Self:
+        if list(selectors) == list(counted):
+            return cls(selection, _places(counted, 0))
         # FTS5 has no optional term. “x AND (x OR y)” selects just what x does and knows where y stands.
         first = sum(len(term.phrases) for term in selectors)
-        return cls(all_of((selection, any_of(term.match for term in terms))), _places(terms, first))
+        return cls(all_of((selection, any_of(term.match for term in counted))), _places(counted, first))
 
 
 def _places(terms: Sequence[Term], first: int) -> dict[Term, tuple[int, ...]]:

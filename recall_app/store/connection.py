@@ -116,8 +116,8 @@ def open_writer(path: Path) -> apsw.Connection:
 
 
 def close_writer(connection: apsw.Connection) -> None:
-    """Close with SQLite's own housekeeping, if nobody else is writing just then."""
-    with suppress(apsw.BusyError):
+    """Close with SQLite's own housekeeping, if that is possible just now: somebody may be writing, the disk be full."""
+    with suppress(apsw.Error):
         connection.set_busy_timeout(0)
         connection.execute("PRAGMA optimize")
     connection.close()

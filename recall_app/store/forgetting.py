@@ -13,7 +13,7 @@ from recall_app.domain.errors import NotFoundError
 from recall_app.domain.projection import ChatSearchProjectionInput
 from recall_app.domain.quotations import Quotations
 from recall_app.store.history import each_message, now_ms
-from recall_app.store.search_index import defer_secure_delete, delete_document, is_secure, merge
+from recall_app.store.search_index import defer_secure_delete, delete_document, is_secure, merge_deleted
 
 UNDO_MS = 10_000
 STUB = "[from a deleted chat]"
@@ -63,12 +63,12 @@ def remove_traces(connection: apsw.Connection, chat_id: int) -> None:
 
     From here on there is no way back. Does nothing to a chat that was restored meanwhile.
     """
-    row = connection.execute(
-        "UPDATE chats SET deleted_at = ? WHERE id = ? AND deleted_at IS NOT NULL RETURNING title",
-        (_PURGING, chat_id),
-    ).fetchone()
+    row = connection.execute("SELECT title FROM chats WHERE id = ? AND deleted_at IS NOT NULL", (chat_id,)).fetchone()
     if row is None:
         return
+    title = row[0]
+    # A start that was cut off goes on from this row, which is the last thing to go.
+    connection.execute("UPDATE chats SET deleted_at = ?, title = NULL WHERE id = ?", (_PURGING, chat_id))
     connection.execute(
         "INSERT INTO tombstones (source, source_key, created_at, deleted_at) "
         "SELECT source, source_key, created_at, ? FROM chats WHERE id = ? AND source_key IS NOT NULL "
@@ -78,7 +78,7 @@ def remove_traces(connection: apsw.Connection, chat_id: int) -> None:
     told = _chats_told_by_ledger(connection, chat_id)
     with_cards = [*_own_chats_with_cards(connection, chat_id), *_imported_chats_with_cards(connection, chat_id)]
     if told or with_cards:
-        quotations = _quotations(connection, chat_id, row[0])
+        quotations = _quotations(connection, chat_id, title)
         for other in sorted({*told, *with_cards}):
             _clean_chat(connection, other, _ids_in_cards(connection, other, chat_id), quotations)
         _clean_ledger(connection, told, quotations)
@@ -103,7 +103,7 @@ def delete_messages(connection: apsw.Connection, chat_id: int) -> bool:
         """,
         (chat_id, _PURGING, at_once),
     )
-    return connection.changes() > 0 or not merge(connection, _MERGE_SECONDS)
+    return connection.changes() > 0 or not merge_deleted(connection, _MERGE_SECONDS)
 
 
 def delete_chat(connection: apsw.Connection, chat_id: int) -> None:
@@ -214,7 +214,7 @@ def _clean_excerpts(connection: apsw.Connection, message_id: int, quotations: Qu
     ).fetchall()
     connection.executemany(
         "UPDATE consulted_messages SET excerpt = ? WHERE consultation_id = ? AND message_id = ?",
-        [(quotations.removed_from(excerpt), consultation_id, message_id) for consultation_id, excerpt in rows],
+        [(quotations.removed_from(str(excerpt)), consultation_id, message_id) for consultation_id, excerpt in rows],
     )
 
 
@@ -222,7 +222,7 @@ def _clean_ledger(connection: apsw.Connection, told: Sequence[int], quotations: 
     """An agent that has read a chat may look for its words next: those are in the arguments."""
     for other in told:
         rows = connection.execute("SELECT id, arguments_json FROM consultations WHERE chat_id = ?", (other,)).fetchall()
-        cleaned = [(quotations.removed_from_arguments(arguments), id_) for id_, arguments in rows]
+        cleaned = [(quotations.removed_from_arguments(str(arguments)), id_) for id_, arguments in rows]
         connection.executemany("UPDATE consultations SET arguments_json = ? WHERE id = ?", cleaned)
 
 

@@ -10,26 +10,35 @@ from recall_app.domain.consulting import Viewer
 from recall_app.domain.records import Message
 from recall_app.store.history import message_from_row
 
-# What the viewer may see of a chat, as an end in *the* order: all of it, but of its own chat only what stands before
-# the answer that is being written. A compaction summary made during the turn is dated earlier and so included.
-_BEFORE_END = """
-    (m.created_at, m.id) < (
-        coalesce((SELECT w.created_at FROM messages w WHERE w.id = :writing AND w.chat_id = c.id), 9223372036854775807),
-        coalesce((SELECT w.id FROM messages w WHERE w.id = :writing AND w.chat_id = c.id), 9223372036854775807)
-    )
-"""
+# What the viewer may see of a chat, as an end ``w`` in *the* order: all of it, but of its own chat only what stands
+# before the answer that is being written. A compaction summary made during the turn is dated earlier and so included.
+_CHAT = "chats c LEFT JOIN messages w ON w.id = :writing AND w.chat_id = c.id"
+_BEFORE_END = "(w.id IS NULL OR (m.created_at, m.id) < (w.created_at, w.id))"
 _MAY_READ = "c.id = :chat AND c.app_id = :app AND c.deleted_at IS NULL AND (c.is_private = 0 OR c.id IS :current)"
-_TOTAL = f"(SELECT count(*) FROM messages m WHERE m.chat_id = c.id AND {_BEFORE_END})"
 
-_LOCATE_CHAT = f"SELECT c.id, c.title, c.created_at, {_TOTAL}, NULL FROM chats c WHERE {_MAY_READ}"
+
+def _count_before(row: str) -> str:
+    """How many messages of the chat stand before a row: two counts of index ranges, half the cost of a row value."""
+    return f"""
+        ((SELECT count(*) FROM messages b WHERE b.chat_id = c.id AND b.created_at < {row}.created_at)
+         + (SELECT count(*) FROM messages b
+            WHERE b.chat_id = c.id AND b.created_at = {row}.created_at AND b.id < {row}.id))
+    """
+
+
+_TOTAL = f"""
+    CASE WHEN w.id IS NULL THEN (SELECT count(*) FROM messages b WHERE b.chat_id = c.id)
+         ELSE {_count_before("w")} END
+"""
+
+_LOCATE_CHAT = f"SELECT c.id, c.title, c.created_at, {_TOTAL}, NULL FROM {_CHAT} WHERE {_MAY_READ}"
 _LOCATE_MESSAGE = f"""
-    SELECT c.id, c.title, c.created_at, {_TOTAL},
-           (SELECT count(*) FROM messages b WHERE b.chat_id = c.id AND (b.created_at, b.id) < (m.created_at, m.id))
-    FROM chats c JOIN messages m ON m.id = :target AND m.chat_id = c.id
+    SELECT c.id, c.title, c.created_at, {_TOTAL}, {_count_before("m")}
+    FROM {_CHAT} JOIN messages m ON m.id = :target AND m.chat_id = c.id
     WHERE {_MAY_READ} AND {_BEFORE_END}
 """
 _ROWS = f"""
-    SELECT m.id FROM chats c JOIN messages m ON m.chat_id = c.id
+    SELECT m.id FROM {_CHAT} JOIN messages m ON m.chat_id = c.id
     WHERE {_MAY_READ} AND {_BEFORE_END} ORDER BY m.created_at, m.id LIMIT :limit OFFSET :offset
 """
 

@@ -151,17 +151,21 @@ def defer_secure_delete(connection: apsw.Connection) -> None:
 
 
 def merge(connection: apsw.Connection, seconds: float) -> bool:
-    """Merge the index for about so long; True once nothing of deleted documents lingers (at once, if nothing did)."""
-    if is_secure(connection):
-        return True
+    """Merge the index for about so long; True once it is in one piece, and nothing of deleted documents lingers."""
     stop_at = time.perf_counter() + seconds
     while time.perf_counter() < stop_at:
         before = connection.total_changes()
         connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('merge', ?)", (-_MERGE_PAGES,))
         if connection.total_changes() - before < _NO_MERGE:
-            connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('secure-delete', 1)")
+            if not is_secure(connection):
+                connection.execute("INSERT INTO chat_search_fts (chat_search_fts, rank) VALUES ('secure-delete', 1)")
             return True
     return False
+
+
+def merge_deleted(connection: apsw.Connection, seconds: float) -> bool:
+    """``merge``, but only if something of deleted documents lingers; True once nothing does."""
+    return is_secure(connection) or merge(connection, seconds)
 
 
 def next_generation(connection: apsw.Connection) -> None:
@@ -198,7 +202,8 @@ def expand_dirty_chats(connection: apsw.Connection, limit: int) -> int:
         row = connection.execute("SELECT chat_id, expanded_to FROM chat_search_dirty_chats LIMIT 1").fetchone()
         if row is None:
             break
-        marked += _expand_dirty_chat(connection, *row, limit - marked)
+        chat_id, expanded_to = row
+        marked += _expand_dirty_chat(connection, chat_id, expanded_to, limit - marked)
     return marked
 
 
@@ -256,13 +261,17 @@ def mark_messages(connection: apsw.Connection, message_ids: Iterable[int]) -> No
     )
 
 
+# CROSS JOIN keeps the order: from the marks to their chats. SQLite, which takes the queues for small, would rather
+# scan them once for each chat of the app.
 _PENDING = """
     SELECT (SELECT count(*) FROM chat_search_dirty_messages d
-            JOIN chats c ON c.id = coalesce(d.chat_id, (SELECT m.chat_id FROM messages m WHERE m.id = d.message_id))
+            CROSS JOIN chats c
+                ON c.id = coalesce(d.chat_id, (SELECT m.chat_id FROM messages m WHERE m.id = d.message_id))
             WHERE {chats})
-         + (SELECT count(*) FROM chat_search_dirty_chats q JOIN chats c ON c.id = q.chat_id
-            JOIN messages m ON m.chat_id = c.id
-            WHERE {chats} AND m.id > q.expanded_to AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages d WHERE d.message_id = m.id))
+         + (SELECT count(*) FROM chat_search_dirty_chats q CROSS JOIN chats c ON c.id = q.chat_id
+            CROSS JOIN messages m ON m.chat_id = c.id
+            WHERE {chats} AND m.id > q.expanded_to
+              AND NOT EXISTS (SELECT 1 FROM chat_search_dirty_messages d WHERE d.message_id = m.id))
 """
 
 

@@ -8,7 +8,7 @@ import json
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -26,13 +26,16 @@ _SIZE = struct.Struct("<I")
 _MOST = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A message that matches. ``titles`` and ``bodies`` hold, for each phrase of the expression, how often it stands in
-    the title, and in body and forms (at most 255 each); ``size`` is the document's length in tokens."""
+    the title, and in body and forms (at most 255 each); ``size`` is the document's length in tokens.
+
+    A tuple, since a search makes a thousand of them.
+    """
 
     message_id: int
     chat_id: int
+    role: Role
     created_at: int
     is_compaction_summary: bool
     size: int
@@ -69,27 +72,40 @@ def count_documents(connection: apsw.Connection, match: str) -> int:
 
 
 _CANDIDATES = """
-    SELECT chat_search_fts.rowid, m.chat_id, m.created_at, m.is_compaction_summary, phrase_counts(chat_search_fts)
+    SELECT m.id, m.chat_id, m.role, m.created_at, m.is_compaction_summary, phrase_counts(chat_search_fts)
     FROM chat_search_fts CROSS JOIN messages m ON m.id = chat_search_fts.rowid CROSS JOIN chats c ON c.id = m.chat_id
     WHERE chat_search_fts MATCH ?1 AND c.app_id = ?2 AND c.is_private = 0 AND c.deleted_at IS NULL AND c.id IS NOT ?3
 """
 
 
+_SPELT = """
+    AND instr(lower(chat_search_fts.title || ' ' || chat_search_fts.body || ' ' || chat_search_fts.forms), ?4)
+"""
+
+
 def candidates(
-    connection: apsw.Connection, match: str, app_id: int, current_chat_id: int | None, *, best_first: bool
+    connection: apsw.Connection,
+    match: str,
+    app_id: int,
+    current_chat_id: int | None,
+    *,
+    best_first: bool,
+    spelling: str = "",
 ) -> Iterator[Candidate]:
     """The messages that an agent of this app may find, one at a time; ``match`` must be ``scoped``.
 
     ``best_first`` orders by ``bm25()``, whose statistics are those of the whole table: good for cutting, not for
-    the final order.
+    the final order. A ``spelling`` (lower case) must stand in the text too; each match's text is read for that.
     """
+    spelt = _SPELT if spelling else ""
     order = "ORDER BY chat_search_fts.rank" if best_first else ""
-    for message_id, chat_id, created_at, is_summary, packed in connection.execute(
-        _CANDIDATES + order, (match, app_id, current_chat_id)
+    for message_id, chat_id, role, created_at, is_summary, packed in connection.execute(
+        _CANDIDATES + spelt + order, (match, app_id, current_chat_id, spelling)[: 4 if spelling else 3]
     ):
         yield Candidate(
             message_id,
             chat_id,
+            role,
             created_at,
             bool(is_summary),
             _SIZE.unpack_from(packed)[0],
@@ -146,19 +162,24 @@ def highlights(connection: apsw.Connection, match: str, message_ids: Sequence[in
 
 
 def neighbours(
-    connection: apsw.Connection, chat_id: int, created_at: int, message_id: int, reach: int
-) -> tuple[list[int], list[int]]:
-    """Ids of up to ``reach`` messages before (nearest first) and after this one in its chat."""
-    before = connection.execute(
-        "SELECT id FROM messages WHERE chat_id = ?1 AND (created_at, id) < (?2, ?3) "
-        "ORDER BY created_at DESC, id DESC LIMIT ?4",
-        (chat_id, created_at, message_id, reach),
+    connection: apsw.Connection, message_ids: Sequence[int], reach: int
+) -> dict[int, tuple[list[int], list[int]]]:
+    """For each of these messages the ids of up to ``reach`` messages before it in its chat, and after it, the nearest
+    first."""
+    rows = connection.execute(
+        """
+        SELECT m.id,
+               (SELECT json_group_array(id) FROM (
+                    SELECT id FROM messages WHERE chat_id = m.chat_id AND (created_at, id) < (m.created_at, m.id)
+                    ORDER BY created_at DESC, id DESC LIMIT ?2)),
+               (SELECT json_group_array(id) FROM (
+                    SELECT id FROM messages WHERE chat_id = m.chat_id AND (created_at, id) > (m.created_at, m.id)
+                    ORDER BY created_at, id LIMIT ?2))
+        FROM json_each(?1) j CROSS JOIN messages m ON m.id = j.value
+        """,
+        (json.dumps(message_ids), reach),
     )
-    after = connection.execute(
-        "SELECT id FROM messages WHERE chat_id = ?1 AND (created_at, id) > (?2, ?3) ORDER BY created_at, id LIMIT ?4",
-        (chat_id, created_at, message_id, reach),
-    )
-    return [id_ for (id_,) in before], [id_ for (id_,) in after]
+    return {message_id: (json.loads(before), json.loads(after)) for message_id, before, after in rows}
 
 
 def first_with_text(connection: apsw.Connection, chat_id: int) -> int | None:
