@@ -19,7 +19,7 @@ from recall_app.domain.consulting import (
     SearchChatsResult,
     Viewer,
 )
-from recall_app.domain.errors import InvalidInputError, NotFoundError
+from recall_app.domain.errors import ErrorKind, InvalidInputError, NotFoundError, RecallError
 from recall_app.domain.person_search import Found, SearchPage, SearchRequest
 from recall_app.domain.records import App, Chat, Consultation, Coverage, FailedMessage, Message, NewConsultation, Role
 from recall_app.indexing.indexer import ChatSearchIndexer, IndexProgress
@@ -65,6 +65,7 @@ class RecallService:
         self._wait_for_index = wait_for_index
         self._statistics = AppStatistics()
         self._of_thread = threading.local()
+        self._hidden: set[int] = set()
 
     @property
     def path(self) -> Path:
@@ -243,6 +244,7 @@ class RecallService:
     def delete_chat(self, chat_id: int) -> None:
         """Hide a chat everywhere at once; ``restore_chat`` undoes it for ten seconds, ``purge_deleted`` ends it."""
         self._writer.run(lambda connection: forgetting.hide(connection, chat_id))
+        self._hidden.add(chat_id)
 
     def restore_chat(self, chat_id: int) -> None:
         """Undo ``delete_chat``.
@@ -253,12 +255,21 @@ class RecallService:
         self._writer.run(lambda connection: forgetting.restore(connection, chat_id))
 
     def purge_deleted(self, *, at_exit: bool = False) -> int:
-        """Delete for good what was deleted more than ten seconds ago, at exit or start all; returns how many chats."""
+        """Delete for good what was deleted more than ten seconds ago, and ``at_exit`` all that was deleted through this
+        object, since nobody else offers to undo it; returns how many chats went."""
         with self._reading() as connection:
-            purged = forgetting.due(connection, everything=at_exit)
+            purged = forgetting.due(connection, at_once=self._hidden if at_exit else ())
         if purged:
             self._purge(purged)
         return len(purged)
+
+    def purge_if_possible(self, *, at_exit: bool = False) -> None:
+        """``purge_deleted``, put off where there is no room for it or another process is writing."""
+        try:
+            self.purge_deleted(at_exit=at_exit)
+        except RecallError as error:
+            if error.kind not in (ErrorKind.DISK_FULL, ErrorKind.BUSY):
+                raise
 
     def _purge(self, chat_ids: Sequence[int]) -> None:
         """In short transactions: the chats are hidden already, and a next start goes on where this one was cut off.
@@ -353,7 +364,10 @@ class LocalStore:
 
 @contextmanager
 def open_store(path: Path) -> Iterator[LocalStore]:
-    """Open (creating, migrating) the store at ``path``; what was deleted is gone for good before and after.
+    """Open (creating, migrating) the store at ``path``, and end the deletions whose ten seconds are over.
+
+    Another process may still undo its fresh ones; those made here end with it. A full disk keeps nobody out: the chats
+    stay hidden till next time.
 
     Raises:
         RecallError: the file can't be opened or is not ours.
@@ -361,10 +375,10 @@ def open_store(path: Path) -> Iterator[LocalStore]:
     connection = open_writer(path)
     try:
         store = LocalStore(connection, path)
-        store.service.purge_deleted(at_exit=True)
         try:
+            store.service.purge_if_possible()
             yield store
-            store.service.purge_deleted(at_exit=True)
+            store.service.purge_if_possible(at_exit=True)
         finally:
             store.service.release_thread()
     finally:

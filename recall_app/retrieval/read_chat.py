@@ -107,7 +107,7 @@ def _read_page(
 def _pieces(connection: Connection, viewer: Viewer, located: Located, window: range, step: int) -> dict[int, _Piece]:
     """By position: the window's messages, and those of the page before it."""
     base = max(0, window.start - step)
-    rows = reading.page(connection, viewer, located.chat_id, base, window.stop - base)
+    rows = reading.page(connection, viewer, located, range(base, window.stop))
     return {base + index: _piece(row) for index, row in enumerate(rows)}
 
 

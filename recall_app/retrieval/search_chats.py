@@ -40,7 +40,7 @@ from recall_app.retrieval.terms import MOST_TERMS, Expression, Term, any_of, mat
 from recall_app.retrieval.written import WrittenForms
 from recall_app.store import search_index, search_queries
 from recall_app.store.connection import Connection
-from recall_app.store.search_queries import Candidate, ChatHead, IndexedText
+from recall_app.store.search_queries import Candidate, ChatHead, Cut, IndexedText
 
 _COLUMNS = ("title", "body", "forms")
 EXHAUSTIVE = 1_500
@@ -51,6 +51,7 @@ WINDOW = 100
 """So many candidates' texts are looked at in any case, and as many more at a time where that is not enough."""
 CANDIDATES_OF_A_CHAT = 8
 """So many candidates a chat, lest one whose title matches fill the window with all its messages."""
+_CUT = Cut(POOL, CANDIDATES_OF_A_CHAT)
 MATCHES_OF_A_CHAT = 2
 NEAR_BEST = 0.9
 """What a second match is worth that a read around the first one shows anyway."""
@@ -134,7 +135,7 @@ class ChatSearch:
         # Who holds the phrase holds its words: selecting by it too adds nothing but the count.
         selectors = counted if selecting == len(terms) else terms[:selecting]
         expression = Expression.any_of(selectors, counted)
-        rows = list(self._rows(viewer, expression, best_first=False))
+        rows = self._rows(viewer, expression)
         statistics = [TermStatistics(term, counts[term], expression.places[term]) for term in terms]
         return score_candidates(
             rows, statistics, app_documents, None if phrase is None else expression.places[phrase][0]
@@ -150,19 +151,20 @@ class ChatSearch:
         """
         app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
         few = terms[:_CONJUNCTION_TERMS]
-        together = len(few)
-        selection = Expression.all_of(few, terms)
-        rows = _capped(self._rows(viewer, selection, best_first=True))
-        while len(rows) < WINDOW and together > 1:
-            together -= 1
+        scored: list[Scored] = []
+        known: set[int] = set()
+        for together in range(len(few), 0, -1):
             selection = Expression.all_of(few[:together], terms) if together > 1 else Expression.any_of(few, terms)
-            rows = _capped(self._rows(viewer, selection, best_first=True))
-        statistics = [TermStatistics(term, counts[term], selection.places[term]) for term in terms]
-        scored = score_candidates(rows, statistics, app_documents, None)
+            rows = [row for row in self._rows(viewer, selection, cut=_CUT) if row.message_id not in known]
+            known.update(row.message_id for row in rows)
+            statistics = [TermStatistics(term, counts[term], selection.places[term]) for term in terms]
+            scored += score_candidates(rows, statistics, app_documents, None)
+            if len(scored) >= WINDOW:
+                break
         if phrase is None:
             return scored
         whole = Expression.any_of([phrase], [phrase])
-        holding = {row.message_id: row for row in _capped(self._rows(viewer, whole, best_first=True))}
+        holding = {row.message_id: row for row in self._rows(viewer, whole, cut=_CUT)}
         is_cut = len(holding) == POOL
         for each in scored:
             each.may_be_verbatim = holding.pop(each.candidate.message_id, None) is not None or is_cut
@@ -174,7 +176,7 @@ class ChatSearch:
         """Among too many messages that hold a word's stem, those that hold the word: few, or the cut had shown them."""
         expression = Expression.any_of([term], [term])
         spelling = (term.joined or term.pieces[0]).lower()
-        rows = _capped(self._rows(viewer, expression, best_first=False, spelling=spelling))
+        rows = self._rows(viewer, expression, cut=_CUT, spelling=spelling)
         app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
         statistics = [TermStatistics(term, documents, expression.places[term])]
         return score_candidates([row for row in rows if row.message_id not in known], statistics, app_documents, None)
@@ -206,11 +208,11 @@ class ChatSearch:
         return looked_at, texts
 
     def _rows(
-        self, viewer: Viewer, expression: Expression, *, best_first: bool, spelling: str = ""
-    ) -> Iterator[Candidate]:
+        self, viewer: Viewer, expression: Expression, *, cut: Cut | None = None, spelling: str = ""
+    ) -> list[Candidate]:
         match = search_queries.scoped(viewer.app_id, match_in(_COLUMNS, expression.match))
         return search_queries.candidates(
-            self._connection, match, viewer.app_id, viewer.chat_id, best_first=best_first, spelling=spelling
+            self._connection, match, viewer.app_id, viewer.chat_id, cut=cut, spelling=spelling
         )
 
     def _neighbours_of(
@@ -250,19 +252,6 @@ def _next_batch(waiting: Iterator[Scored], of_chat: Mapping[int, int]) -> list[S
     """The next candidates of chats that still have a place."""
     free = (each for each in waiting if of_chat.get(each.candidate.chat_id, 0) < CANDIDATES_OF_A_CHAT)
     return list(islice(free, WINDOW))
-
-
-def _capped(rows: Iterable[Candidate]) -> list[Candidate]:
-    """The first rows, at most ``CANDIDATES_OF_A_CHAT`` a chat and ``POOL`` in all."""
-    of_chat: Counter[int] = Counter()
-    kept: list[Candidate] = []
-    for row in rows:
-        if of_chat[row.chat_id] < CANDIDATES_OF_A_CHAT:
-            of_chat[row.chat_id] += 1
-            kept.append(row)
-            if len(kept) == POOL:
-                break
-    return kept
 
 
 def _chats_with_verbatim(looked_at: Iterable[Scored]) -> set[int]:

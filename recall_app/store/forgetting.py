@@ -4,7 +4,7 @@ What other chats hold of a forgotten chat goes too: entries of their cards, thei
 agents' answers, excerpts of the ledger. What a person wrote stays the person's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import apsw
 
@@ -44,18 +44,12 @@ def restore(connection: apsw.Connection, chat_id: int) -> None:
         raise NotFoundError("This chat can't be brought back any more.")
 
 
-def due(connection: apsw.Connection, *, everything: bool) -> list[int]:
-    """Hidden chats whose time to undo is over; with ``everything`` (at exit or start) all hidden ones."""
+def due(connection: apsw.Connection, *, at_once: Collection[int] = ()) -> list[int]:
+    """Hidden chats whose time to undo is over, and those of ``at_once`` that are hidden."""
     now = now_ms()
     # What was deleted "in the future", before the computer's clock was set back, is not kept until then.
-    first, last = (1, 0) if everything else (now - UNDO_MS + 1, now)
-    return [
-        id_
-        for (id_,) in connection.execute(
-            "SELECT id FROM chats WHERE deleted_at IS NOT NULL AND deleted_at NOT BETWEEN ? AND ? ORDER BY id",
-            (first, last),
-        )
-    ]
+    rows = connection.execute("SELECT id, deleted_at FROM chats WHERE deleted_at IS NOT NULL ORDER BY id")
+    return [id_ for id_, deleted_at in rows if id_ in at_once or not now - UNDO_MS < deleted_at <= now]
 
 
 def remove_traces(connection: apsw.Connection, chat_id: int) -> None:

@@ -31,27 +31,34 @@ _TOTAL = f"""
          ELSE {_count_before("w")} END
 """
 
-_LOCATE_CHAT = f"SELECT c.id, c.title, c.created_at, {_TOTAL}, NULL FROM {_CHAT} WHERE {_MAY_READ}"
+_LOCATE_CHAT = f"SELECT c.id, c.title, c.created_at, {_TOTAL}, w.id IS NULL, NULL FROM {_CHAT} WHERE {_MAY_READ}"
 _LOCATE_MESSAGE = f"""
-    SELECT c.id, c.title, c.created_at, {_TOTAL}, {_count_before("m")}
+    SELECT c.id, c.title, c.created_at, {_TOTAL}, w.id IS NULL, {_count_before("m")}
     FROM {_CHAT} JOIN messages m ON m.id = :target AND m.chat_id = c.id
     WHERE {_MAY_READ} AND {_BEFORE_END}
 """
-_ROWS = f"""
-    SELECT m.id FROM {_CHAT} JOIN messages m ON m.chat_id = c.id
-    WHERE {_MAY_READ} AND {_BEFORE_END} ORDER BY m.created_at, m.id LIMIT :limit OFFSET :offset
+# What may be seen of a chat are its first ``Located.total`` messages: no test of each row that is passed over, and of a
+# whole chat the later half is reached from its end.
+_FROM_START = f"""
+    SELECT m.id FROM chats c JOIN messages m ON m.chat_id = c.id
+    WHERE {_MAY_READ} ORDER BY m.created_at, m.id LIMIT :limit OFFSET :skipped
+"""
+_FROM_END = f"""
+    SELECT m.id FROM chats c JOIN messages m ON m.chat_id = c.id
+    WHERE {_MAY_READ} ORDER BY m.created_at DESC, m.id DESC LIMIT :limit OFFSET :skipped
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A chat that the viewer may read. ``total`` counts the messages that it may see; ``position`` is the target's
-    place among them, from 0, or None without a target."""
+    """A chat that the viewer may read. ``total`` counts the messages that it may see, which are all when ``is_whole``;
+    ``position`` is the target's place among them, from 0, or None without a target."""
 
     chat_id: int
     title: str | None
     created_at: int
     total: int
+    is_whole: bool
     position: int | None
 
 
@@ -60,12 +67,22 @@ def locate(connection: apsw.Connection, viewer: Viewer, chat_id: int, target: in
     or does not hold the target: all by this same path."""
     names = _names(viewer, chat_id) | {"target": target}
     row = connection.execute(_LOCATE_CHAT if target is None else _LOCATE_MESSAGE, names).fetchone()
-    return None if row is None else Located(*row)
+    if row is None:
+        return None
+    id_, title, created_at, total, is_whole, position = row
+    return Located(id_, title, created_at, total, bool(is_whole), position)
 
 
-def page(connection: apsw.Connection, viewer: Viewer, chat_id: int, offset: int, limit: int) -> list[Message]:
-    """At most ``limit`` messages from position ``offset`` on, as far as the viewer may see the chat."""
-    ids = [id_ for (id_,) in connection.execute(_ROWS, _names(viewer, chat_id) | {"offset": offset, "limit": limit})]
+def page(connection: apsw.Connection, viewer: Viewer, located: Located, positions: range) -> list[Message]:
+    """The messages at these positions, as far as the viewer may see the chat, as it was ``located`` in this
+    snapshot."""
+    stop = min(positions.stop, located.total)
+    is_near_end = located.is_whole and positions.start > located.total // 2
+    names = _names(viewer, located.chat_id) | {
+        "limit": max(0, stop - positions.start),
+        "skipped": located.total - stop if is_near_end else positions.start,
+    }
+    ids = [id_ for (id_,) in connection.execute(_FROM_END if is_near_end else _FROM_START, names)]
     rows = connection.execute(
         """
         SELECT m.id, m.chat_id, m.role, m.content, m.model, m.is_compaction_summary, m.branch, m.created_at,

@@ -6,8 +6,10 @@ the app, and leaves out private, deleted and the current chats (contracts §4).
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import apsw
@@ -43,9 +45,29 @@ class Candidate(NamedTuple):
     bodies: bytes
 
 
+class _Places:
+    """How many rows of each chat a query may still give; SQLite asks it row by row, before the costly columns."""
+
+    def __init__(self) -> None:
+        self._most = 0
+        self._taken: Counter[int] = Counter()
+
+    def begin(self, *values: Any) -> None:
+        (self._most,) = values
+        self._taken.clear()
+
+    def take(self, *values: Any) -> bool:
+        (chat_id,) = values
+        self._taken[chat_id] += 1
+        return self._taken[chat_id] <= self._most
+
+
 def register(connection: apsw.Connection) -> None:
-    """Make ``phrase_counts`` known to a connection that will ask for candidates."""
+    """Make the functions of these queries known to a connection that will ask for candidates."""
+    places = _Places()
     connection.register_fts5_function("phrase_counts", _phrase_counts)
+    connection.create_scalar_function("begin_places", places.begin, 1)
+    connection.create_scalar_function("take_place", places.take, 1)
 
 
 def _phrase_counts(api: apsw.FTS5ExtensionApi, /, *_: Any) -> bytes:
@@ -74,13 +96,25 @@ def count_documents(connection: apsw.Connection, match: str) -> int:
 _CANDIDATES = """
     SELECT m.id, m.chat_id, m.role, m.created_at, m.is_compaction_summary, phrase_counts(chat_search_fts)
     FROM chat_search_fts CROSS JOIN messages m ON m.id = chat_search_fts.rowid CROSS JOIN chats c ON c.id = m.chat_id
-    WHERE chat_search_fts MATCH ?1 AND c.app_id = ?2 AND c.is_private = 0 AND c.deleted_at IS NULL AND c.id IS NOT ?3
+    WHERE chat_search_fts MATCH :match AND c.app_id = :app AND c.is_private = 0 AND c.deleted_at IS NULL
+        AND c.id IS NOT :current
 """
 
 
 _SPELT = """
-    AND instr(lower(chat_search_fts.title || ' ' || chat_search_fts.body || ' ' || chat_search_fts.forms), ?4)
+    AND instr(lower(chat_search_fts.title || ' ' || chat_search_fts.body || ' ' || chat_search_fts.forms), :spelling)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The best by ``bm25()``: so many in all, and so many of one chat, lest one whose title matches fill them all.
+
+    The statistics of ``bm25()`` are those of the whole table: good for cutting, not for the final order.
+    """
+
+    most: int
+    most_of_a_chat: int
 
 
 def candidates(
@@ -89,29 +123,29 @@ def candidates(
     app_id: int,
     current_chat_id: int | None,
     *,
-    best_first: bool,
+    cut: Cut | None = None,
     spelling: str = "",
-) -> Iterator[Candidate]:
-    """The messages that an agent of this app may find, one at a time; ``match`` must be ``scoped``.
+) -> list[Candidate]:
+    """The messages that an agent of this app may find; ``match`` must be ``scoped``.
 
-    ``best_first`` orders by ``bm25()``, whose statistics are those of the whole table: good for cutting, not for
-    the final order. A ``spelling`` (lower case) must stand in the text too; each match's text is read for that.
+    A ``spelling`` (lower case) must stand in the text too; each match's text is read for that.
     """
-    spelt = _SPELT if spelling else ""
-    order = "ORDER BY chat_search_fts.rank" if best_first else ""
-    for message_id, chat_id, role, created_at, is_summary, packed in connection.execute(
-        _CANDIDATES + spelt + order, (match, app_id, current_chat_id, spelling)[: 4 if spelling else 3]
-    ):
-        yield Candidate(
-            message_id,
-            chat_id,
-            role,
-            created_at,
-            bool(is_summary),
-            _SIZE.unpack_from(packed)[0],
-            packed[_SIZE.size :: 2],
-            packed[_SIZE.size + 1 :: 2],
-        )
+    sql = _CANDIDATES + (_SPELT if spelling else "")
+    values = {"match": match, "app": app_id, "current": current_chat_id, "spelling": spelling}
+    if cut is None:
+        return [_candidate(row) for row in connection.execute(sql, values)]
+    connection.execute("SELECT begin_places(?)", (cut.most_of_a_chat,))
+    rows = connection.execute(f"{sql} AND take_place(m.chat_id) ORDER BY chat_search_fts.rank", values)
+    best = [_candidate(row) for row in islice(rows, cut.most)]
+    rows.close()
+    return best
+
+
+def _candidate(row: Row) -> Candidate:
+    message_id, chat_id, role, created_at, is_summary, packed = row
+    (size,) = _SIZE.unpack_from(packed)
+    counts = packed[_SIZE.size :]
+    return Candidate(message_id, chat_id, role, created_at, bool(is_summary), size, counts[::2], counts[1::2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,7 +207,7 @@ def test_two_processes_may_drain_at_once(built: Builder, tmp_path: Path) -> None
 
 def long_history(built: Builder, chats: int = 12) -> None:
     words = random.Random(4)
-    text = [" ".join(words.choices(["zebra", "okapi", "lion", "useChatStore", "数据库"], k=300)) for _ in range(20)]
+    text = [" ".join(words.choices(["zebra", "okapi", "lion", "useChatStore", "数据库"], k=150)) for _ in range(20)]
     built.add_chats([(f"chat {number}", text) for number in range(chats)])
 
 

@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recall_app.domain.consulting import BASIC_BUDGET, FULL_BUDGET, MESSAGE_CHARACTERS, Budget, to_json
+from recall_app.domain.projection import ChatSearchProjectionInput, project_chat_message_for_reading
 from recall_app.domain.text import BIDI_CONTROLS
 from tests.building import Builder, BuiltChat, building
 
 ALPHABETS = ["x", "word ", "字", "𝕏", '"\\', "👨‍👩‍👧 ", "q\u0301", "\u202ea\n", "ก็", "\n"]
+BIDI = re.compile(f"[{BIDI_CONTROLS}]")
 BUDGETS = {"full": FULL_BUDGET, "basic": BASIC_BUDGET}
 
 texts = st.builds(
@@ -103,16 +105,16 @@ def test_start_char_reaches_the_end_of_a_long_message_with_every_character_once(
     text = "start " + alphabet * (60_000 // len(alphabet)) + " end"
     chat = walked.add_chat(None, text, "and more")
     pieces = list(read_through(walked, chat, BUDGETS[budget]))
-    without = re.compile(f"[{BIDI_CONTROLS}]")
-    assert without.sub("", "".join(pieces)) == unicodedata.normalize("NFC", without.sub("", text))
+    assert BIDI.sub("", "".join(pieces)) == unicodedata.normalize("NFC", BIDI.sub("", text))
     assert len(pieces) >= 25
 
 
 @given(said=st.text(max_size=6_000), budget=st.sampled_from(sorted(BUDGETS)))
 def test_any_text_is_read_through(walked: Builder, said: str, budget: str) -> None:
-    chat = walked.add_chat(None, "x" * 2_395 + said.encode("utf-8", "replace").decode())
-    whole = "".join(read_through(walked, chat, BUDGETS[budget]))
-    assert whole.startswith("x" * 2_395)
+    text = "x" * 2_395 + said.encode("utf-8", "replace").decode()
+    pieces = read_through(walked, walked.add_chat(None, text), BUDGETS[budget])
+    whole = project_chat_message_for_reading(ChatSearchProjectionInput("user", text, is_compaction_summary=False))
+    assert BIDI.sub("", "".join(pieces)) == BIDI.sub("", whole)
 
 
 @pytest.mark.parametrize("budget", sorted(BUDGETS))

@@ -46,6 +46,15 @@ def test_a_long_chat_with_the_words_in_its_title_leaves_room_for_others(history:
     assert len(of_long.matches) == 1, "a second message that matches by title alone says nothing new"
 
 
+def test_a_chat_of_thousands_that_all_match_leaves_room_for_others(history: Builder) -> None:
+    """Where ``bm25()`` cuts: its best are all of the one chat."""
+    long = history.add_chat("Login page", *["the login page"] * scaled(2_000, 20_000))
+    others = [history.add_chat(f"Day {n}", "the login page is slow today", "why?").id for n in range(6)]
+    history.index()
+    for query in ("login page", "login"):
+        assert sorted(history.found(query)) == sorted([long.id, *others])
+
+
 def test_many_long_chats_with_the_words_in_their_titles_leave_room_too(history: Builder) -> None:
     history.add_chats([(f"Login page {n}", [f"step {m}" for m in range(100)]) for n in range(scaled(20, 60))])
     other = history.add_chat("Friday", "The login page uses a xylophone now, see the login page.")

@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -80,7 +81,9 @@ def migrate(connection: apsw.Connection) -> None:
                 connection.execute("ROLLBACK")
             raise
     # The header must tell an older Recall at once what it can't open, not only once the WAL is folded in.
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    # Where another process is at it just now, its checkpoint does that.
+    with suppress(apsw.BusyError):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 def _version(connection: apsw.Connection) -> int:
