@@ -25,7 +25,8 @@ SETTLE_MS = 500
 """A message that was touched less than this long ago is left to settle: a streaming answer is projected once."""
 WRITE_SECONDS = 0.020
 """Writer time of one batch, to which its commit adds up to half as much (contracts §2: 30 ms)."""
-PREPARE_SECONDS = 0.030
+PREPARE_SECONDS = 0.020
+"""About as much as is then written: what is prepared beyond it is prepared again."""
 _EXPAND_MESSAGES = 4_000
 _MANY = 1_000
 """So many documents written, or messages in the queue with old documents to replace, are worth a merge of the whole

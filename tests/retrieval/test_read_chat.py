@@ -233,7 +233,7 @@ def test_the_chat_that_asks_is_read_up_to_the_answer_being_written(history: Buil
     result = history.read(chat, viewer=viewer)
     assert numbers(result) == list(range(8))
     assert (result.chat.total_messages, result.has_more_after, result.next_offset) == (8, False, None)
-    assert numbers(history.read(chat, viewer=viewer, offset=5)) == [5, 6, 7]
+    assert numbers(history.read(chat, viewer=viewer, offset=7, limit=1)) == [7]
     assert numbers(history.read(chat, viewer=viewer, offset=9)) == []
     around = history.read(chat, viewer=viewer, around_message_id=chat.messages[6], after=10)
     assert (numbers(around), around.has_more_after) == ([3, 4, 5, 6, 7], False)

@@ -151,8 +151,8 @@ def test_the_form_as_written_counts_in_a_title_too(history: Builder) -> None:
 
 def test_a_message_among_messages_that_match_too_stands_above_a_lone_one(history: Builder) -> None:
     filler = "nothing to do with it at all"
+    talk = history.add_chat(None, filler, "a palette for it", "the tangerine palette", "tangerine is nice", filler)
     lone = history.add_chat(None, filler, filler, "the tangerine palette", filler, filler)
-    talk = history.add_chat(None, filler, "which palette?", "the tangerine palette", "tangerine is nice", filler)
     history.index()
     assert history.found("tangerine palette") == [talk.id, lone.id]
     assert history.search("tangerine palette").results[0].matches[0].message_id == talk.messages[2]
