@@ -172,7 +172,7 @@ class ChatSearchIndexer:
             )
 
     def _merge(self) -> int:
-        """A step of merging: after many documents, since an index in one piece is searched up to twice as fast."""
+        """A step of merging: after many documents, since an index in one piece is searched faster."""
         if self._unmerged < _MANY and search_index.is_secure(self._connection):
             return 0
         with write_transaction(self._connection):
