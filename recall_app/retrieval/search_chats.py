@@ -99,7 +99,7 @@ class ChatSearch:
         if not terms:
             return []
         pieces = phrase_of(query)
-        scored = self._scored(viewer, terms, counts, Term(query, pieces) if len(terms) > 1 else None)
+        scored = self._scored(viewer, terms, counts, Term(query, pieces) if len(terms) > 1 else None, most)
         written = WrittenForms(terms, pieces)
         looked_at, texts = self._looked_at(scored, written, most)
         if len(terms) == 1 and counts[terms[0]] > EXHAUSTIVE and len(_chats_with_verbatim(looked_at)) < most:
@@ -120,9 +120,13 @@ class ChatSearch:
         return self._statistics.documents(self._connection, app_id, match_in(_COLUMNS, term.match))
 
     def _scored(
-        self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int], phrase: Term | None
+        self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int], phrase: Term | None, most: int
     ) -> list[Scored]:
-        """BM25 of the messages that hold the rarest terms; the commoner ones only add to it."""
+        """BM25 of the messages that hold the rarest terms; the commoner ones only add to it.
+
+        Unless those give fewer than ``most`` chats (what is rare may stand in the asking chat alone): then the commoner
+        ones choose too.
+        """
         app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
         counted = list(terms) if phrase is None else [*terms, phrase]
         selecting = 1
@@ -131,18 +135,28 @@ class ChatSearch:
             found += counts[terms[selecting]]
             selecting += 1
         if found > EXHAUSTIVE:
-            return self._scored_common(viewer, terms, counts, phrase)
+            return self._scored_common(viewer, terms, terms, counts, phrase)
         # Who holds the phrase holds its words: selecting by it too adds nothing but the count.
         selectors = counted if selecting == len(terms) else terms[:selecting]
         expression = Expression.any_of(selectors, counted)
         rows = self._rows(viewer, expression)
         statistics = [TermStatistics(term, counts[term], expression.places[term]) for term in terms]
-        return score_candidates(
+        scored = score_candidates(
             rows, statistics, app_documents, None if phrase is None else expression.places[phrase][0]
         )
+        if selecting < len(terms) and len({row.chat_id for row in rows}) < most:
+            known = {row.message_id for row in rows}
+            more = self._scored_common(viewer, terms[selecting:], terms, counts, phrase)
+            scored += [each for each in more if each.candidate.message_id not in known]
+        return scored
 
     def _scored_common(
-        self, viewer: Viewer, terms: Sequence[Term], counts: dict[Term, int], phrase: Term | None
+        self,
+        viewer: Viewer,
+        selectors: Sequence[Term],
+        terms: Sequence[Term],
+        counts: dict[Term, int],
+        phrase: Term | None,
     ) -> list[Scored]:
         """Where even the rarest terms are common ``bm25()`` cuts: messages that hold several of them go first.
 
@@ -150,7 +164,7 @@ class ChatSearch:
         for by itself; a message that holds it holds each of its terms at least as often.
         """
         app_documents = self._statistics.app_documents(self._connection, viewer.app_id)
-        few = terms[:_CONJUNCTION_TERMS]
+        few = selectors[:_CONJUNCTION_TERMS]
         scored: list[Scored] = []
         known: set[int] = set()
         for together in range(len(few), 0, -1):

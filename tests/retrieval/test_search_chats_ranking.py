@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from recall_app.domain.consulting import Viewer
 from tests.building import Builder, Said
 from tests.scale import scaled
 
@@ -263,3 +264,12 @@ def test_another_app_s_text_does_not_change_the_order_of_common_words(history: B
     history.add_chats([("colour", [text] * 100) for _ in range(scaled(3_000, 50_000) // 100)], app=other)
     history.index()
     assert history.search("tangerine palette colour") == before
+
+
+def test_a_rare_word_of_the_asking_chat_alone_does_not_hide_the_others(history: Builder) -> None:
+    chats = history.add_chats([(None, [f"tangerine palette {number}"] * 4) for number in range(500)])
+    asking = history.add_chat(None, "what about the tangerine quagga?")
+    history.index()
+    found = history.search("tangerine quagga", viewer=Viewer(history.app, asking.id))
+    assert len(found.results) == 8
+    assert {chat.chat_id for chat in found.results} <= {chat.id for chat in chats}
