@@ -186,6 +186,11 @@ class RecallService:
         with self._reading() as connection:
             return history.chat(connection, chat_id)
 
+    def is_chat_of(self, chat_id: int, app_id: int) -> bool:
+        """Is there such a chat in this app?"""
+        with self._reading() as connection:
+            return history.is_chat_of(connection, chat_id, app_id)
+
     def messages(self, chat_id: int, *, offset: int = 0, limit: int = -1) -> list[Message]:
         """Messages of a chat in order; a negative limit means all."""
         with self._reading() as connection:

@@ -213,7 +213,7 @@ def _answer(progress: _Progress) -> str:
     if not passages:
         excerpts = [hit for hits in _candidates(progress) for hit in hits]
         passages = best_passages(progress.question, progress.sought, excerpts)
-        if passages:
+        if passages and not texts:
             notes.insert(0, phrases.excerpts_only)
     if passages:
         return quoted_answer(passages, language, notes=notes)

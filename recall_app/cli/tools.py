@@ -73,7 +73,7 @@ def viewer(service: RecallService, app: int | str, chat: int | None) -> Viewer:
         RecallError: no such app, or no such chat in it.
     """
     app_id = service.app(app).id
-    if chat is not None and service.chat(chat).app_id != app_id:
+    if chat is not None and not service.is_chat_of(chat, app_id):
         raise NotFoundError
     return Viewer(app_id, chat)
 

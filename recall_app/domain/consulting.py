@@ -1,5 +1,6 @@
 """What the two history tools take and give: the JSON that a model sees, key for key (contracts §4 and §5)."""
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -60,7 +61,7 @@ class Viewer:
 class _Arguments(BaseModel):
     """Tool arguments: unknown names are an error, an explicit null is the same as absent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -124,9 +125,10 @@ class ReadChatInput(_Arguments):
             return self
         lost = [name for name in ("before", "after", "start_char") if getattr(self, name) is not None]
         if lost:
+            names = " and ".join(lost)
             raise ValueError(
-                f"{' and '.join(lost)} need around_message_id: add around_message_id, or drop {' and '.join(lost)} "
-                "and use offset and limit."
+                f"{names} {'needs' if len(lost) == 1 else 'need'} around_message_id: add around_message_id, or drop "
+                f"{names} and use offset and limit."
             )
         return self
 
@@ -220,4 +222,4 @@ HistoryResult = SearchChatsResult | ReadChatResult
 
 def to_json(result: HistoryResult) -> str:
     """The JSON text that a model is given; its length in UTF-8 is what budgets and the ledger's ``bytes`` count."""
-    return result.model_dump_json()
+    return json.dumps(result.model_dump(mode="json"), ensure_ascii=False)

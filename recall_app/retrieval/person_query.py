@@ -15,7 +15,7 @@ from recall_app.retrieval.terms import Term
 
 _PART = re.compile(
     r"""(?P<unfinished>(?:app|role|source|after|before|in):"?)(?=\s|$)
-    |(?P<minus>-)?(?:(?P<name>app|role|source|after|before|in):)?(?:"(?P<phrase>[^"]*)"?|(?P<plain>\S+))""",
+    |(?P<minus>-)?(?:(?P<name>app|role|source|after|before|in):)?(?:"(?P<phrase>[^"]*)"|(?P<plain>\S+))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DAY = re.compile(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?")

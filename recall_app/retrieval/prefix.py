@@ -34,16 +34,21 @@ Stemmer = Callable[[Sequence[str]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class TypedWord:
-    """``match`` finds all that the typed word may be; ``check`` is None when it finds nothing more than that."""
+    """``match`` finds all that the typed word may be; ``check`` is None when it finds nothing more than that.
+
+    ``unsure_stems`` are the stems of words that may be something else.
+    """
 
     match: str
     check: PrefixCheck | None
+    unsure_stems: frozenset[str] = frozenset()
 
 
 def typed_word(term: Term, stems: Stemmer, first_phrase: int) -> TypedWord:
     """``first_phrase`` is the place of the expression's first phrase in the whole MATCH."""
     sure = list(term.phrases)
     unsure: list[str] = []
+    completions: list[str] = []
     if term.joined is not None:
         sure.append(quoted(term.joined) + "*")
     last = term.pieces[-1].lower()
@@ -56,11 +61,13 @@ def typed_word(term: Term, stems: Stemmer, first_phrase: int) -> TypedWord:
     else:
         unsure.append(starred)
     if whole_word and last.isascii() and last.isalpha() and _SHORTEST_STEMMED <= len(last) <= _LONGEST_COMPLETED:
-        unsure += [quoted(word) for word in _completions(last, stable, stems)]
+        completions = _completions(last, stable, stems)
+        unsure += [quoted(word) for word in completions]
     match = any_of((*sure, *unsure))
     if not unsure:
         return TypedWord(match, None)
-    return TypedWord(match, PrefixCheck(first_phrase, len(sure), fold(term.written)))
+    check = PrefixCheck(first_phrase, len(sure), fold(term.written))
+    return TypedWord(match, check, frozenset(stems(completions)))
 
 
 def _stable_prefix(word: str, stems: Stemmer) -> str:

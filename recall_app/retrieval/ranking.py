@@ -155,6 +155,8 @@ def share_with_neighbours(
     own = {each.candidate.message_id: each.score for each in all_scored}
     questions = {each.candidate.message_id: each for each in looked_at if each.is_question}
     for each in looked_at:
+        if not each.in_body:
+            continue  # only the chat's title matched: its neighbours match as little
         before, after = neighbours.get(each.candidate.message_id, ((), ()))
         gain = _gain(before, own, each.score) + _gain(after, own, each.score)
         asked = questions.get(before[0]) if before else None

@@ -108,7 +108,7 @@ class ChatSearch:
             )
             looked_at, texts = self._looked_at(scored, written, most)
         share_with_neighbours(looked_at, scored, self._neighbours_of(looked_at, scored))
-        chats = _by_chat(sorted(looked_at, key=lambda each: each.tie_break), most)
+        chats = _copies_last(_by_chat(sorted(looked_at, key=lambda each: each.tie_break)), texts)[:most]
         best = [of_chat[0].candidate.message_id for of_chat in chats]
         shown_with = search_queries.neighbours(self._connection, best, DEFAULT_CONTEXT)
         kept = [
@@ -272,13 +272,25 @@ def _chats_with_verbatim(looked_at: Iterable[Scored]) -> set[int]:
     return {each.candidate.chat_id for each in looked_at if each.is_verbatim}
 
 
-def _by_chat(ordered: Iterable[Scored], most: int) -> list[list[Scored]]:
-    """The ``most`` chats that come first."""
+def _by_chat(ordered: Iterable[Scored]) -> list[list[Scored]]:
+    """The chats, the one whose best comes first first."""
     chats: dict[int, list[Scored]] = {}
     for each in ordered:
-        if each.candidate.chat_id in chats or len(chats) < most:
-            chats.setdefault(each.candidate.chat_id, []).append(each)
+        chats.setdefault(each.candidate.chat_id, []).append(each)
     return list(chats.values())
+
+
+def _copies_last(chats: Sequence[list[Scored]], texts: Mapping[int, IndexedText]) -> list[list[Scored]]:
+    """Chats whose best only repeats the best of one before, word for word, go behind all others: a question that was
+    asked in ten chats must not keep its answer out."""
+    seen: set[str] = set()
+    first: list[list[Scored]] = []
+    repeated: list[list[Scored]] = []
+    for of_chat in chats:
+        body = texts[of_chat[0].candidate.message_id].body
+        (repeated if body and body in seen else first).append(of_chat)
+        seen.add(body)
+    return [*first, *repeated]
 
 
 def _distinct(ordered: Sequence[Scored], texts: dict[int, IndexedText], near_best: Set[int]) -> list[Scored]:

@@ -9,7 +9,7 @@ from recall_app.domain.consulting import EXCERPT_CHARACTERS
 from recall_app.domain.errors import InvalidInputError
 from recall_app.domain.person_search import ChatHits, MessageHit, SearchPage, SearchRequest, Sort
 from recall_app.domain.text import fold, fold_with_offsets, one_line, original_range
-from recall_app.retrieval.excerpts import excerpt, mark_written, read_marks
+from recall_app.retrieval.excerpts import Excerpt, excerpt, mark_written, read_marks
 from recall_app.retrieval.person_query import PersonQuery, parse_query
 from recall_app.retrieval.prefix import TypedWord, typed_word
 from recall_app.retrieval.terms import Term, all_of, any_of, match_in
@@ -31,7 +31,9 @@ class _Asked:
     messages: str
     titles: str
     marks: str
-    check: PrefixCheck | None
+    typed: TypedWord
+    message_check: PrefixCheck | None
+    title_check: PrefixCheck | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,17 @@ class HistorySearch:
             messages, titles = f"({messages}) NOT {without}", f"({titles}) NOT {without}"
         if app_id is not None:
             messages, titles = (search_queries.scoped(app_id, f"({match})") for match in (messages, titles))
-        return _Asked(messages, titles, marks, typed.check)
+        check = typed.check
+        # A word alone must stand in the message itself; with others, the title may be where it stands.
+        where = "message" if len(query.wanted) == 1 and not query.filters.in_title else "anywhere"
+        return _Asked(
+            messages,
+            titles,
+            marks,
+            typed,
+            message_check=None if check is None else replace(check, where=where),
+            title_check=None if check is None else replace(check, where="title"),
+        )
 
     def _typed(self, term: Term, query: PersonQuery, first_phrase: int) -> TypedWord:
         if not query.is_typing:
@@ -111,11 +123,11 @@ class HistorySearch:
         filters = query.filters
         found: dict[int, ChatGroup] = {}
         if not filters.in_title:
-            groups = person_queries.groups(self._connection, asked.messages, filters, asked.check)
+            groups = person_queries.groups(self._connection, asked.messages, filters, asked.message_check)
             found = {group.chat_id: group for group in groups}
         titled: dict[int, ChatGroup] = {}
         if filters.role is None:
-            groups = person_queries.groups(self._connection, asked.titles, filters, asked.check)
+            groups = person_queries.groups(self._connection, asked.titles, filters, asked.title_check)
             titled = {group.chat_id: group for group in groups}
         entries = [
             _Entry(group.chat_id, group.best, group.messages, group.newest, group.chat_id in titled)
@@ -136,7 +148,7 @@ class HistorySearch:
                 self._connection,
                 asked.messages,
                 query.filters,
-                asked.check,
+                asked.message_check,
                 with_hits,
                 newest_first=sort is Sort.NEWEST,
             ):
@@ -150,7 +162,10 @@ class HistorySearch:
         filled = []
         for entry in entries:
             head = heads[entry.chat_id]
-            hits = tuple(_hit(row, marked[row.message_id][1], query.wanted) for row in rows.get(entry.chat_id, ()))
+            hits = tuple(
+                _hit(row, self._sure_marks(read_marks(marked[row.message_id][1]), asked.typed), query.wanted)
+                for row in rows.get(entry.chat_id, ())
+            )
             title = None if head.title is None else one_line(head.title)
             filled.append(
                 ChatHits(
@@ -168,9 +183,22 @@ class HistorySearch:
             )
         return tuple(filled)
 
+    def _sure_marks(self, marked: Excerpt, typed: TypedWord) -> Excerpt:
+        """Without the words that the typed one might have become but did not."""
+        if typed.check is None:
+            return marked
+        words = [marked.text[start:end] for start, end in marked.ranges]
+        stems = person_queries.stems(self._connection, words)
+        sure = tuple(
+            span
+            for span, word, stem in zip(marked.ranges, words, stems, strict=True)
+            if stem not in typed.unsure_stems or fold(word).startswith(typed.check.prefix)
+        )
+        return Excerpt(marked.text, sure)
 
-def _hit(row: HitRow, highlighted: str, wanted: Sequence[Term]) -> MessageHit:
-    shown = excerpt(mark_written(read_marks(highlighted), wanted), EXCERPT_CHARACTERS)
+
+def _hit(row: HitRow, marked: Excerpt, wanted: Sequence[Term]) -> MessageHit:
+    shown = excerpt(mark_written(marked, wanted), EXCERPT_CHARACTERS)
     return MessageHit(row.message_id, row.role, row.created_at, shown.text, shown.ranges, row.is_compaction_summary)
 
 

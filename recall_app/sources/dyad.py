@@ -26,6 +26,8 @@ _OPENING_MESSAGES = 4
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _LOWEST_ID, _HIGHEST_ID = -(2**63), 2**63 - 1
 _NEEDED = {"messages": ("id", "chat_id", "role", "content"), "chats": ("id", "app_id")}
+_OURS = "app_sources"
+"""A table by which a file of Recall's own is known: it has the others too."""
 _MILLISECONDS_FROM = 100_000_000_000
 """A number this large counts milliseconds: as seconds it would be a date after the year 5000."""
 _LATEST_MS = 253_402_300_799_999
@@ -44,7 +46,10 @@ class DyadReader:
         """Is ``path`` a database with Dyad's tables, or a folder with such a ``sqlite.db``?"""
         try:
             with open_foreign(_database(path)) as database:
-                return all(database.columns(table).issuperset(needed) for table, needed in _NEEDED.items())
+                is_ours = bool(database.columns(_OURS))
+                return not is_ours and all(
+                    database.columns(table).issuperset(needed) for table, needed in _NEEDED.items()
+                )
         except RecallError:
             return False
 
@@ -65,7 +70,7 @@ class DyadReader:
             history = _History(database)
             if database.is_wal_missing and not path.resolve().is_relative_to(data_folder().resolve()):
                 yield SourceNote(
-                    f"{path} is a copy without its “{DATABASE}-wal”: if Dyad was open when it was copied, "
+                    f"{path} has no “{DATABASE}-wal” beside it: if it is a copy, made while Dyad was open, "
                     "its newest messages may be missing."
                 )
             yield from history.items()
@@ -110,6 +115,8 @@ class _History:
 
     def __init__(self, database: ForeignDatabase) -> None:
         self._database = database
+        if database.columns(_OURS):
+            raise RecallError(ErrorKind.SOURCE, f"{database.path} is a file of Recall's own, not a Dyad history.")
         columns = {table: database.columns(table) for table in ("apps", "chats", "messages")}
         for table, needed in _NEEDED.items():
             if not columns[table]:

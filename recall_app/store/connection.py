@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from recall_app.domain.errors import ErrorKind, RecallError
+from recall_app.domain.errors import ErrorKind, NotFoundError, RecallError
 from recall_app.store import migrations
 
 Connection = apsw.Connection
@@ -31,6 +31,8 @@ def translate_errors(path: Path | str) -> Iterator[None]:
     """Turn what SQLite says of the file at ``path`` into one line for a person; our own bugs pass as they are."""
     try:
         yield
+    except OverflowError as error:
+        raise NotFoundError from error  # a number of more than 64 bits is no id of ours
     except apsw.Error as error:
         known = _known_error(error, path)
         if known is None:

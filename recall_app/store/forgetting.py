@@ -228,6 +228,7 @@ def _drop_transcripts(connection: apsw.Connection, told: Sequence[int], chat_id:
         )
     # A tool's JSON inside the transcript's JSON. That chat 42's text is taken for 4's costs no more than a transcript.
     connection.execute(
-        "UPDATE messages SET ai_messages_json = NULL WHERE instr(ai_messages_json, ?) > 0",
-        (f'chat_id\\":{chat_id}',),
+        "UPDATE messages SET ai_messages_json = NULL "
+        "WHERE instr(ai_messages_json, ?) > 0 OR instr(ai_messages_json, ?) > 0",
+        (f'chat_id\\": {chat_id}', f'chat_id\\":{chat_id}'),
     )

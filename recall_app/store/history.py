@@ -103,6 +103,14 @@ def _chat(row: Row) -> Chat:
     return Chat(*fields)
 
 
+def is_chat_of(connection: apsw.Connection, chat_id: int, app_id: int) -> bool:
+    """Is there such a chat, not deleted, in this app?"""
+    found = connection.execute(
+        "SELECT 1 FROM chats WHERE id = ? AND app_id = ? AND deleted_at IS NULL", (chat_id, app_id)
+    ).fetchone()
+    return found is not None
+
+
 def messages(connection: apsw.Connection, chat_id: int, *, offset: int = 0, limit: int = -1) -> list[Message]:
     """Messages of a chat in *the* order (created_at, id); a negative limit means all."""
     rows = connection.execute(

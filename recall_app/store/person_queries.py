@@ -20,6 +20,10 @@ TOKENIZER = ("unicode61", "remove_diacritics", "2", "categories", "L* M* N* Co S
 """What ``porter`` wraps in the migration."""
 
 
+_FORMS = 2
+_COLUMNS = {"title": frozenset({0}), "message": frozenset({1, _FORMS}), "anywhere": frozenset({0, 1, _FORMS})}
+
+
 def register(connection: apsw.Connection) -> None:
     """Make ``confirms_prefix`` known to a connection that will ask these queries."""
     connection.register_fts5_function("confirms_prefix", _confirms_prefix)
@@ -30,13 +34,13 @@ def _confirms_prefix(api: apsw.FTS5ExtensionApi, /, *arguments: Any) -> int:
 
     The index knows stems only: what stands in for “a word that begins with authentica” has to be looked at.
     """
-    first, count, prefix = arguments
-    if any(api.phrase_columns(phrase) for phrase in range(first, first + count)):
+    first, count, prefix, where = arguments
+    columns = _COLUMNS[where]
+    if any(columns.intersection(api.phrase_columns(phrase)) for phrase in range(first, first + count)):
         return 1
     begins = _word_beginning(prefix)
-    return int(
-        any(begins.search(fold(without_breaks(api.column_text(column).decode()))) is not None for column in (0, 1))
-    )
+    texts = (api.column_text(column).decode() for column in sorted(columns) if column != _FORMS)
+    return int(any(begins.search(fold(without_breaks(text))) is not None for text in texts))
 
 
 def _word_beginning(prefix: str) -> "regex.Pattern[str]":
@@ -55,11 +59,13 @@ def stems(connection: apsw.Connection, words: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PrefixCheck:
-    """Arguments of ``confirms_prefix``: which phrases of MATCH are sure, and the folded prefix to look for else."""
+    """Arguments of ``confirms_prefix``: which phrases of MATCH are sure, the folded prefix to look for else, and where
+    it must stand: in the ``title``, in the ``message``, or ``anywhere``."""
 
     first: int
     count: int
     prefix: str
+    where: str = "anywhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,8 @@ def _conditions(filters: Filters, check: PrefixCheck | None) -> tuple[str, dict[
         if values[name] is not None:
             sql += f" AND {test}"
     if check is not None:
-        sql += " AND confirms_prefix(chat_search_fts, :first, :count, :prefix)"
-        values |= {"first": check.first, "count": check.count, "prefix": check.prefix}
+        sql += " AND confirms_prefix(chat_search_fts, :first, :count, :prefix, :where)"
+        values |= {"first": check.first, "count": check.count, "prefix": check.prefix, "where": check.where}
     return sql, values
 
 

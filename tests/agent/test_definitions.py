@@ -91,7 +91,7 @@ def test_invalid_arguments_are_answered_with_what_to_change(arguments: object, t
     [
         ({"chat_id": 1, "around_message_id": 2, "offset": 0}, "drop offset to read around the message"),
         ({"chat_id": 1, "around_message_id": 2, "offset": 0, "limit": 5}, "drop offset and limit"),
-        ({"chat_id": 1, "before": 2}, "before need around_message_id"),
+        ({"chat_id": 1, "before": 2}, "before needs around_message_id"),
         ({"chat_id": 1, "start_char": 2, "limit": 3}, "drop start_char and use offset and limit"),
     ],
 )

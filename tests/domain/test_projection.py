@@ -315,3 +315,17 @@ def test_no_markup_outside_code_and_the_same_every_time(content: str, role: Role
         for text in (projection.text, project_chat_message_for_reading(message)):
             assert "<dyad-" not in text
             assert "<think>" not in text
+
+
+def test_attributed_quotes_of_the_built_in_assistant_are_read_but_not_indexed() -> None:
+    answer = (
+        "This is what earlier chats say:\n\n> We decided on quagga.\n> Second line.\n>\n"
+        "> — Storage · 2026-07-12 · message 18\n\n> a quote without a source\n\nThat is all."
+    )
+    message = ChatSearchProjectionInput("assistant", answer, False)
+    indexed = project_chat_message_for_search(message).text
+    assert "quagga" not in indexed
+    assert "Second line" not in indexed
+    assert "a quote without a source" in indexed
+    assert "That is all." in indexed
+    assert "We decided on quagga." in project_chat_message_for_reading(message)

@@ -172,3 +172,30 @@ def test_each_line_is_answered_before_the_next_is_there(shop: Path) -> None:
         program.stdin.close()
         assert [answer["result"]["query"] for answer in answers] == ["login", "cookies"]
         assert program.wait() == 0
+
+
+@pytest.mark.parametrize("chat", [10**30, 999, 4])
+def test_a_chat_that_is_not_of_the_app_is_not_found_whatever_it_is(shop: Path, recall: Recall, chat: int) -> None:
+    ran = recall("tool", "search_chats", "--app", "Shop", "--chat", str(chat), '{"query": "login"}')
+    assert (ran.code, ran.err) == (1, "recall: No such chat or message in this app.\n")
+    line = {"tool": "search_chats", "app": "Shop", "chat": chat, "args": {"query": "login"}}
+    answer = json.loads(recall("tool", "--batch", "-", stdin=batch(line)).out)
+    assert answer["error"] == {"kind": "NotFound", "message": "No such chat or message in this app."}
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"query": "login", "limit": true}', '{"query": "login", "limit": "5"}', '{"query": 5}']
+)
+def test_numbers_are_numbers_and_text_is_text(shop: Path, recall: Recall, arguments: str) -> None:
+    ran = recall("tool", "search_chats", "--app", "Shop", arguments)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+
+
+def test_a_batch_gives_the_very_text_that_is_counted(shop: Path, recall: Recall) -> None:
+    line = {"tool": "search_chats", "app": "Shop", "args": {"query": "login"}}
+    out = recall("tool", "--batch", "-", stdin=batch(line)).out
+    result = json.loads(out)["result"]
+    with open_store(shop) as store:
+        (row,) = store.service.consultations()
+    assert len(json.dumps(result, ensure_ascii=False).encode()) == row.entry.bytes
+    assert json.dumps(result, ensure_ascii=False) in out

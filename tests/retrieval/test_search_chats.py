@@ -173,7 +173,7 @@ def test_pending_messages_of_searched_chats_are_counted(history: Builder) -> Non
     history.say(chat, "mandarin", "clementine")
     found = history.search("mandarin")
     assert (found.index_status, found.pending_messages, found.results) == ("indexing", 2, ())
-    assert '"pending_messages":2' in to_json(found)
+    assert '"pending_messages": 2' in to_json(found)
     history.index()
     found = history.search("mandarin")
     assert (found.index_status, found.pending_messages, len(found.results)) == ("ready", None, 1)

@@ -273,3 +273,16 @@ def test_a_rare_word_of_the_asking_chat_alone_does_not_hide_the_others(history: 
     found = history.search("tangerine quagga", viewer=Viewer(history.app, asking.id))
     assert len(found.results) == 8
     assert {chat.chat_id for chat in found.results} <= {chat.id for chat in chats}
+
+
+def test_a_question_asked_in_many_chats_does_not_keep_its_answer_out(history: Builder) -> None:
+    answer = history.add_chat("Storage", "which one?", "We chose the quagga database because it is small.")
+    history.add_chats([("Which quagga database?", ["Which quagga database did we choose?"]) for _ in range(30)])
+    history.index()
+    assert answer.id in history.found("quagga database")[:2]
+
+
+def test_copies_alone_keep_their_order(history: Builder) -> None:
+    chats = history.add_chats([(None, ["the same tangerine"]) for _ in range(6)])
+    history.index()
+    assert history.found("tangerine") == [chat.id for chat in reversed(chats)]

@@ -258,3 +258,25 @@ def test_coverage_is_stated(built: Builder) -> None:
     assert _search(built, "redis").coverage.pending == 1
     built.index()
     assert _search(built, "redis").coverage.pending == 0
+
+
+def test_a_typed_word_of_the_title_makes_no_hit_of_another_word(built: Builder) -> None:
+    built.add_chat("Authentication setup", "the auth module")
+    built.index()
+    for typed in ("authentica", "authentication"):
+        page = _search(built, typed)
+        (chat,) = page.chats
+        assert (chat.title_matches, chat.hits, page.total_messages) == (True, (), 0)
+
+
+def test_only_what_matches_is_marked(built: Builder) -> None:
+    built.add_chat(None, "authentication in the auth module")
+    built.index()
+    (hit,) = _search(built, "authentica").chats[0].hits
+    assert [hit.excerpt[start:end] for start, end in hit.ranges] == ["authentication"]
+
+
+def test_an_open_quote_is_text(built: Builder) -> None:
+    chat = built.add_chat(None, "the state of theory")
+    built.index()
+    assert _chats(_search(built, '"state of th')) == [chat.id]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from recall_app.domain.errors import ErrorKind, RecallError
 from recall_app.domain.records import SkippedRecord, SourceChat, SourceMessage
+from recall_app.service import open_store
 from recall_app.sources.dyad import DyadReader, data_folder
 from recall_app.sources.reader import SourceNote, SourceSize, StreamItem
 from tests.sources.dyad_builder import (
@@ -353,7 +354,7 @@ def test_a_copy_without_its_log_is_told_and_dyads_own_database_is_not(tmp_path: 
     copy = tmp_path / "sqlite.db"
     shutil.copyfile(own, copy)
     (note,) = notes(read(copy))
-    assert "without its “sqlite.db-wal”" in note
+    assert "has no “sqlite.db-wal”" in note
     with live(copy) as writer:
         writer.execute("UPDATE chats SET title = 'x'")
         assert notes(read(copy)) == []
@@ -373,3 +374,14 @@ def test_reading_stops_when_it_is_closed_and_leaves_nothing(tmp_path: Path) -> N
     assert snapshot(tmp_path) == before
     with reopened(path) as database:
         database.message(1, "not locked")
+
+
+def test_a_file_of_recalls_own_is_refused(tmp_path: Path) -> None:
+    """Its chats would come in twice, private ones without their mark."""
+    path = tmp_path / "recall.db"
+    with open_store(path) as store:
+        store.service.create_app("Shop")
+    assert not DyadReader().detect(path)
+    with pytest.raises(RecallError, match="Recall's own") as refused:
+        read(path)
+    assert refused.value.kind is ErrorKind.SOURCE
