@@ -12,6 +12,7 @@ import regex
 
 from recall_app.agent.offline_language import PHRASES
 from recall_app.agent.sharing import SharedText
+from recall_app.domain.attribution import holds_source_line
 from recall_app.domain.tags import TAG_RULES, Policy
 from recall_app.domain.text import fold
 
@@ -61,7 +62,6 @@ _DECISION = regex.compile(
     r"قررنا|القرار|اخترنا|بدلا|لأن",
     regex.IGNORECASE,
 )
-_SOURCE_LINE = regex.compile(r"— .+ · \d{4}-\d\d-\d\d · \D+\d+\s*$", regex.MULTILINE)
 _SELF = frozenset(phrases.who for phrases in PHRASES.values())
 
 _OWN, _MESSAGE, _TITLE, _NEIGHBOUR = 1.0, 0.35, 0.35, 0.2
@@ -132,7 +132,7 @@ def best_passages(question: str, words: Sequence[str], sources: Iterable[SharedT
 
 def is_own_answer(text: str) -> bool:
     """Whether ``text`` is (an excerpt of) an answer of this assistant."""
-    return _SOURCE_LINE.search(text) is not None or any(who in text for who in _SELF)
+    return holds_source_line(text) or any(who in text for who in _SELF)
 
 
 def asks_the_same(text: str, question: str) -> bool:

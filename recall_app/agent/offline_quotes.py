@@ -6,6 +6,7 @@ import regex
 
 from recall_app.agent.offline_answer import Passage
 from recall_app.agent.offline_language import PHRASES, Language, Phrases
+from recall_app.domain.attribution import source_line
 from recall_app.domain.text import one_line
 
 TITLE_CHARACTERS = 80
@@ -60,4 +61,4 @@ def _quote(passage: Passage, phrases: Phrases) -> str:
     shown = "  \n".join(f"> {as_plain_markdown(line)}" for line in lines if line)
     title = as_plain_markdown(one_line(passage.source.chat_title or "", TITLE_CHARACTERS)) or phrases.untitled
     number = phrases.message.format(passage.source.message_id)
-    return f"{shown}\n>\n> — {title} · {passage.source.created_at[:10]} · {number}"
+    return f"{shown}\n>\n> {source_line(title, passage.source.created_at[:10], number)}"

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from recall_app.domain.attachments import file_name_only, reduce_attachment_paths
+from recall_app.domain.attribution import without_attributed_quotes
 from recall_app.domain.markup import (
     StrayClose,
     TagBlock,
@@ -37,7 +38,6 @@ CHAT_SEARCH_PROJECTION_VERSION: int = 1
 PROJECTION_BYTES = 64 * 1024
 HEAD_BYTES = 48 * 1024
 TAIL_BYTES = 12 * 1024
-_SOURCE_LINE = re.compile(r"> — .+ · \d{4}-\d\d-\d\d · \D+\d+\s*")
 OMISSION_MARKER = "\n\n[…]\n\n"
 """Stands between head and tail; it holds no word, so that no search finds it."""
 
@@ -81,25 +81,6 @@ def project_chat_message_for_search(message: ChatSearchProjectionInput) -> ChatS
 def project_chat_message_for_reading(message: ChatSearchProjectionInput) -> str:
     """The text that ``read_chat`` pages through: the same policy, with short results, exit states and counts kept."""
     return _project(message, reading=True)
-
-
-def without_attributed_quotes(text: str) -> str:
-    """Text without block quotes that end in a source line of the built-in assistant (``> — title · date · message n``).
-
-    They are copies of history: indexed, they would be found in place of what they quote.
-    """
-    kept: list[str] = []
-    quote_starts: int | None = None
-    for line in text.split("\n"):
-        if not line.startswith(">"):
-            quote_starts = None
-        elif quote_starts is None:
-            quote_starts = len(kept)
-        kept.append(line)
-        if quote_starts is not None and _SOURCE_LINE.fullmatch(line):
-            del kept[quote_starts:]
-            quote_starts = None
-    return "\n".join(kept) if len(kept) != text.count("\n") + 1 else text
 
 
 def _project(message: ChatSearchProjectionInput, reading: bool) -> str:
