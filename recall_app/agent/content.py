@@ -13,6 +13,7 @@ from recall_app.domain.consulting import (
     SearchChatsInput,
     SearchChatsResult,
 )
+from recall_app.domain.markup import encode_attribute
 from recall_app.domain.records import IndexStatus, Outcome
 
 UNKNOWN_CHAT = 0
@@ -47,7 +48,7 @@ class AnswerContent:
 
     def add_end(self, kind: str, line: str) -> None:
         """One line that says why the answer ends here; ``kind`` is ``error`` or ``warning``."""
-        message = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+        message = encode_attribute(line)
         self._parts.append(f'<dyad-output type="{kind}" message="{message}"></dyad-output>')
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from recall_app.domain.consulting import ReadChatResult, SearchChatsResult, to_json
-from recall_app.domain.markup import TagBlock, TagState, parse_blocks
+from recall_app.domain.markup import TagBlock, TagState, encode_attribute, encode_entities, parse_blocks
 from recall_app.domain.text import one_line
 
 SEARCH_TAG = "dyad-search-chats"
@@ -102,12 +102,8 @@ def _card(name: str, attributes: dict[str, str], state: CardState, consultation_
 
 
 def _tag(name: str, attributes: dict[str, str], body: str) -> str:
-    written = "".join(f' {key}="{_escape(value).replace(chr(34), "&quot;")}"' for key, value in attributes.items())
-    return f"<{name}{written}>{_escape(body)}</{name}>"
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    written = "".join(f' {key}="{encode_attribute(value)}"' for key, value in attributes.items())
+    return f"<{name}{written}>{encode_entities(body)}</{name}>"
 
 
 def escape_model_text(text: str) -> str:

@@ -91,6 +91,16 @@ def decode_entities(text: str) -> str:
     return _ENTITY.sub(lambda found: _ENTITIES[found.group()], text) if "&" in text else text
 
 
+def encode_entities(text: str) -> str:
+    """A tag's body as it is written: what ``decode_entities`` gives back."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def encode_attribute(value: str) -> str:
+    """An attribute's value as it stands between double quotes."""
+    return encode_entities(value).replace('"', "&quot;")
+
+
 def parse_blocks(text: str) -> list[Block]:
     """The blocks of a whole text, in order; neighbouring text is one block."""
     parser = StreamingTagParser()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from recall_app.domain.cards import HISTORY_TAGS, SEARCH_TAG
-from recall_app.domain.markup import TagBlock, decode_entities, parse_blocks
+from recall_app.domain.markup import TagBlock, decode_entities, encode_attribute, encode_entities, parse_blocks
 from recall_app.domain.projection import ChatSearchProjectionInput, project_chat_message_for_reading
 from recall_app.domain.text import normalise, one_line
 from recall_app.domain.word_breaks import BREAK, index_text
@@ -65,12 +65,12 @@ class Quotations:
     def _removed_from_attribute(self, match: re.Match[str]) -> str:
         value = decode_entities(match["value"]).replace("&quot;", '"')
         cleaned = self.removed_from(value)
-        return match[0] if cleaned == value else match["key"] + _escape(cleaned).replace('"', "&quot;")
+        return match[0] if cleaned == value else match["key"] + encode_attribute(cleaned)
 
     def _removed_from_escaped_json_text(self, match: re.Match[str]) -> str:
         value = decode_entities(match["value"])
         cleaned = self._removed_from_json_string(value)
-        return match[0] if cleaned == value else match["key"] + _escape(cleaned)
+        return match[0] if cleaned == value else match["key"] + encode_entities(cleaned)
 
     def _removed_from_json_text(self, match: re.Match[str]) -> str:
         return match["key"] + self._removed_from_json_string(match["value"])
@@ -113,10 +113,6 @@ def _title_pattern(title: str) -> re.Pattern[str] | None:
         ),
         re.IGNORECASE,
     )
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _words(text: str) -> list[str]:
