@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 
 from recall_app.domain.errors import CancelledError, RecallError
-from recall_app.indexing.indexer import SETTLE_MS, ChatSearchIndexer
+from recall_app.indexing.indexer import SETTLE_MS, ChatSearchIndexer, progress_of
 from recall_app.store import search_index
 from recall_app.store.connection import Connection, close_writer, open_writer
 from recall_app.store.writer import InlineWriter, WriteCommand
@@ -26,6 +26,7 @@ T = TypeVar("T")
 REPAIR_POLL_MS = 60_000
 """How often the queue is looked at although nobody said that something was written (another process may have)."""
 REPORT_SECONDS = 0.1
+_WORK_TO_COUNTING = 10
 _MORE_SOON_MS = SETTLE_MS + 20
 
 
@@ -74,6 +75,7 @@ class _Worker(QObject):
         self._connection: Connection | None = None
         self._state = IndexState()
         self._reported = 0.0
+        self._counting_seconds = 0.0
         self._busy_since: float | None = None
         self._busy_from = 0
 
@@ -127,24 +129,23 @@ class _Worker(QObject):
             return
         self._run_commands()
         if self.stop_asked.is_set() or self.pause_asked.is_set():
-            self._report(due=0, force=True)
+            self._report(is_busy=False)
             return
         try:
             done = self._indexer.run_batch()
         except RecallError as error:
             self._set_current(is_current=True)
-            self._report(due=0, force=True, error=error.message)
+            self._report(is_busy=False, error=error.message)
             self._soon.start(REPAIR_POLL_MS // 10)
             return
-        pending = search_index.pending(self._connection)
         if done:
             self._set_current(is_current=False)
-            self._report(due=pending)
+            self._report(is_busy=True)
             self._soon.start(0)
         else:
-            self._set_current(is_current=pending == 0)
-            self._report(due=0, force=True)
-            if pending:
+            self._report(is_busy=False)
+            self._set_current(is_current=self._state.pending == 0)
+            if self._state.pending:
                 self._soon.start(_MORE_SOON_MS)
 
     def _run_commands(self) -> None:
@@ -168,26 +169,29 @@ class _Worker(QObject):
             self.is_current = is_current
             self.current.notify_all()
 
-    def _report(self, *, due: int, force: bool = False, error: str | None = None) -> None:
+    def _report(self, *, is_busy: bool, error: str | None = None) -> None:
+        """While busy at most every 100 ms, and seldom enough that counting a long queue does not hold up the work."""
         now = time.perf_counter()
-        if self._connection is None or (not force and now - self._reported < REPORT_SECONDS):
+        pause = max(REPORT_SECONDS, _WORK_TO_COUNTING * self._counting_seconds)
+        if self._connection is None or (is_busy and now - self._reported < pause):
             return
-        coverage = search_index.coverage(self._connection)
-        if due and self._busy_since is None:
-            self._busy_since, self._busy_from = now, coverage.pending
-        elif not due:
+        by_app = search_index.pending_by_app(self._connection)
+        self._counting_seconds = time.perf_counter() - now
+        pending = sum(by_app.values())
+        if not is_busy:
             self._busy_since = None
-        done = max(0, self._busy_from - coverage.pending) if self._busy_since is not None else 0
-        seconds = now - self._busy_since if self._busy_since is not None else 0.0
-        rate = done / seconds if seconds > 0 else 0.0
+        elif self._busy_since is None:
+            self._busy_since, self._busy_from = now, pending
+        since = now if self._busy_since is None else self._busy_since
+        progress = progress_of(self._busy_from - pending if is_busy else 0, pending, now - since)
         state = IndexState(
             is_paused=self.pause_asked.is_set(),
-            done=done,
-            pending=coverage.pending,
-            failed=coverage.failed,
-            rate=rate,
-            seconds_left=coverage.pending / rate if rate > 0 else None,
-            pending_by_app=tuple(search_index.pending_by_app(self._connection).items()) if coverage.pending else (),
+            done=progress.done,
+            pending=pending,
+            failed=search_index.failed_count(self._connection),
+            rate=progress.rate,
+            seconds_left=progress.seconds_left,
+            pending_by_app=tuple(by_app.items()),
             error=error,
         )
         self._reported = now

@@ -48,6 +48,13 @@ class IndexProgress:
     seconds_left: float | None
 
 
+def progress_of(done: int, pending: int, seconds: float) -> IndexProgress:
+    """The progress after so many seconds; ``done`` below 0 (more came than was done) counts as 0."""
+    done = max(0, done)
+    rate = done / seconds if seconds > 0 else 0.0
+    return IndexProgress(done, pending, rate, pending / rate if rate > 0 else None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     source: DirtyMessage
@@ -217,7 +224,4 @@ class ProgressMeter:
     def last(self) -> IndexProgress:
         """Where it stands now."""
         pending = search_index.pending(self._connection)
-        done = max(0, self._pending_at_start - pending)
-        seconds = time.perf_counter() - self._started
-        rate = done / seconds if seconds > 0 else 0.0
-        return IndexProgress(done, pending, rate, pending / rate if rate > 0 else None)
+        return progress_of(self._pending_at_start - pending, pending, time.perf_counter() - self._started)

@@ -308,6 +308,12 @@ def coverage(connection: apsw.Connection, app_id: int | None = None) -> Coverage
     return Coverage(app_id, total, pending(connection, app_id), failed)
 
 
+def failed_count(connection: apsw.Connection) -> int:
+    """How many messages could not be projected."""
+    count = connection.execute("SELECT count(*) FROM chat_search_failures").get
+    return int(count)
+
+
 def failed_messages(connection: apsw.Connection, app_id: int | None = None) -> Sequence[FailedMessage]:
     """The messages that could not be projected, the latest first."""
     rows = connection.execute(
