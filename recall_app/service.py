@@ -72,20 +72,12 @@ class RecallService:
         """The store's file."""
         return self._path
 
-    @property
-    def writer(self) -> Writer:
-        return self._writer
-
     def release_thread(self) -> None:
         """Close the calling thread's connection; its next question opens one again."""
         connection: Connection | None = getattr(self._of_thread, "connection", None)
         if connection is not None:
             connection.close()
             del self._of_thread.connection
-
-    def interrupter(self) -> Callable[[], None]:
-        """What another thread may call to interrupt this thread's running question."""
-        return self._connection().interrupt
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
